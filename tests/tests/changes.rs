@@ -48,8 +48,9 @@ fn policies_and_shares_change_under_load_and_no_stream_loses_a_frame() {
             slo: Some((round % 2 == 0).then_some(Span::from_secs(4))),
             weight: Some(f64::from(round + 1)),
             reserve: Some((round % 3 == 0).then_some(5.0)),
+            ..StreamChange::default()
         };
-        handle.change_stream("other", change).unwrap();
+        handle.change_stream("other", change.clone()).unwrap();
         wait_for_frames(&handle, "steady", 10);
         let now = handle.snapshot().unwrap();
         assert_eq!(

@@ -5,10 +5,12 @@ mod discover;
 mod export;
 mod fleet;
 mod glossary;
+mod import;
 mod init;
 mod jobs;
 mod models;
 mod python;
+mod search;
 mod serve;
 mod values;
 
@@ -26,10 +28,12 @@ pub(crate) use detect::Detect;
 pub(crate) use discover::Discover;
 pub(crate) use export::Export;
 pub(crate) use fleet::{Fleet, FleetArgs, FleetKeys, FleetPlace, FleetStatus};
+pub(crate) use import::{Import, ImportFrigate};
 pub(crate) use init::Init;
 pub(crate) use jobs::{Jobs, Submit};
 pub(crate) use models::{Inspect, Models};
 use python::PythonArgs;
+pub(crate) use search::Search;
 pub(crate) use serve::Serve;
 use values::{Bandwidth, Device, device, drop_rule, duration, factor, hops, listen, order};
 pub(crate) use values::{HopNames, Pick, Speed, TruthOf};
@@ -72,6 +76,9 @@ impl From<LogFormat> for weir_terminal::LogFormat {
 pub(crate) enum Command {
     /// Look at a clip or a camera and write a commented graph for it, as a starting point
     Init(Init),
+    /// Write a graph from the configuration of another program
+    #[command(subcommand)]
+    Import(Import),
     /// Find the cameras of a network, and the addresses of their streams
     Discover(Discover),
     /// Run a graph until its sources end or Ctrl-C is pressed
@@ -123,6 +130,8 @@ pub(crate) enum Command {
     Zones(Zones),
     /// Write a range of a recorded archive as one MP4, without encoding it again
     Export(Export),
+    /// Find tracks that a graph stored: by words, by what they look like, and by a track or picture that they resemble
+    Search(Search),
     /// Replay the event log of a run through the policy and check that it makes the same decisions
     Verify(Verify),
     /// Load partitions of models and run the batches that an engine sends
@@ -285,6 +294,9 @@ pub(crate) struct AddStream {
     /// Frames per second that are reserved for the stream under overload [default: none]
     #[arg(long)]
     pub(crate) reserve: Option<f64>,
+    /// Group of cameras that the stream belongs to [default: none]
+    #[arg(long)]
+    pub(crate) group: Option<String>,
     /// Source of the graph whose modules the stream feeds [default: all modules that take any source]
     #[arg(long, value_name = "SOURCE")]
     pub(crate) like: Option<String>,
@@ -412,6 +424,8 @@ pub(crate) struct Zones {
     /// Picture to write [default: CLIP.zones.png or NAME.zones.png in the current folder]
     #[arg(long, value_name = "FILE.png")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
 }
 
 /// `weir gpu-check`.
@@ -462,6 +476,8 @@ pub(crate) struct Profile {
     pub(crate) blocks: Option<u32>,
     #[command(flatten)]
     pub(crate) blocked: BlockedProfile,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
 }
 
 /// `weir profile --blocks`.
@@ -524,6 +540,8 @@ pub(crate) struct Simulate {
     /// Number of runs in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
+    #[command(flatten)]
+    pub(crate) python: PythonArgs,
 }
 
 /// `weir verify`.

@@ -280,6 +280,7 @@ fn change(changes: &GraphChanges, is_another: bool, control: &Control) -> (Appli
             slo: Some(node.slo),
             weight: Some(node.share.weight),
             reserve: Some(node.share.reserve),
+            groups: Some(node.groups.clone()),
         };
         if note(control.change_stream(&node.name, change)) {
             applied.changed.push(node.name.clone());

@@ -19,7 +19,7 @@ pub struct GraphChanges {
     /// Streams that only the other graph has, or that it has with another source or other inputs; each with
     /// the names of the modules and sinks that it enters.
     pub added: Vec<(SourceNode, Vec<String>)>,
-    /// Streams that differ in their latency objective or their share only.
+    /// Streams that differ in their latency objective, their share or their groups only.
     pub changed: Vec<SourceNode>,
     /// Other differences in words, such as `module find`; if there are any, the graph must be replaced.
     pub others: Vec<String>,
@@ -166,11 +166,12 @@ impl Graph {
     }
 }
 
-/// Whether no more than the objective and the share differ.
+/// Whether no more than the objective, the share and the groups differ.
 fn is_same_source(one: &SourceNode, other: &SourceNode) -> bool {
     let like_other = SourceNode {
         slo: other.slo,
         share: other.share,
+        groups: other.groups.clone(),
         ..one.clone()
     };
     like_other == *other

@@ -8,7 +8,7 @@ use weir_flow::{Connection, VideoDecoder};
 use weir_policy::StreamShare;
 use weir_types::Span;
 
-use crate::motion_gate::MotionGateNode;
+use crate::gate_node::GateNode;
 
 /// Behaviour of a source when the graph is overloaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,8 +68,8 @@ pub struct SourceNode {
     pub decoding: Decoding,
     /// Device that decodes it. A GPU decodes what its hardware supports; the CPU decodes the rest.
     pub decoder: VideoDecoder,
-    /// Its motion gate; `None`: every frame is looked at.
-    pub gate: Option<MotionGateNode>,
+    /// Its gate; `None`: every frame is looked at.
+    pub gate: Option<GateNode>,
     /// Whether it restarts at its end.
     pub repeat: bool,
     /// Its own latency objective; `None`: the graph's.
@@ -84,6 +84,8 @@ pub struct SourceNode {
     pub privacy: Option<Privacy>,
     /// Its time zone; `None`: that of the graph.
     pub timezone: Option<TimeZone>,
+    /// Names of the groups of cameras that it belongs to.
+    pub groups: Vec<String>,
     /// Whether a recording is played at the pace of the run; else as fast as it is processed.
     pub paced: bool,
     /// The fraction of a recording (0 to 1) that it is joined at, as a camera is; 0: it begins at its start. Not a key: copies of
@@ -114,6 +116,7 @@ impl SourceNode {
             objects: ObjectFilter::default(),
             privacy: None,
             timezone: None,
+            groups: Vec::new(),
             paced: true,
             joined_at: 0.0,
         }
@@ -123,6 +126,12 @@ impl SourceNode {
     #[must_use]
     pub fn frames_uri(&self) -> &str {
         self.detect_uri.as_deref().unwrap_or(&self.uri)
+    }
+
+    /// All addresses that it is contacted at: its own, and that of the device service of its camera.
+    pub fn contacted(&self) -> impl Iterator<Item = &str> {
+        let service = self.connection.onvif.as_ref();
+        self.uris().chain(service.map(|service| service.address.as_str()))
     }
 
     /// All its addresses; only [`SourceNode::frames_uri`] is opened for frames.

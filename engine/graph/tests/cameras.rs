@@ -272,6 +272,52 @@ rules.c = { timezone = \"Europe/London\" }";
 }
 
 #[test]
+fn groups_are_a_name_or_a_list_of_names() {
+    let camera = |group: &str| text(&format!("[cameras.door]\nuri = \"rtsp://door/live\"\n{group}"));
+    let of = |group: &str| graph(&camera(group)).sources()[2].groups.clone();
+    assert_eq!(of(""), [""; 0]);
+    assert_eq!(of("group = \"yard\""), ["yard"]);
+    assert_eq!(
+        of("group = [\"yard\", \"night round\", \"yard\"]"),
+        ["yard", "night round"]
+    );
+    let nine: Vec<String> = (1..=9).map(|number| format!("\"{number}\"")).collect();
+    for (group, expected) in [
+        (
+            "group = 3".to_owned(),
+            "`group` must be a name or a list of names",
+        ),
+        ("group = [3]".to_owned(), "`group` must hold texts"),
+        (
+            "group = \" yard\"".to_owned(),
+            "\" yard\" is not a name of a group",
+        ),
+        (
+            "group = [\"a\", \"\"]".to_owned(),
+            "\"\" is not a name of a group",
+        ),
+        (
+            "group = \"a\\tb\"".to_owned(),
+            "\"a\\tb\" is not a name of a group",
+        ),
+        (
+            format!("group = \"{}\"", "g".repeat(65)),
+            "a name has at most 64 characters",
+        ),
+        (
+            format!("group = [{}]", nine.join(", ")),
+            "source \"door\" is in more than 8 groups",
+        ),
+    ] {
+        check(&camera(&group), &[&at(3, expected)]);
+    }
+    // Another group leaves the stream as it runs.
+    let changes = graph(&camera("group = \"yard\"")).changes_to(&graph(&camera("group = \"gate\"")));
+    assert!(changes.removed.is_empty() && changes.added.is_empty() && changes.others.is_empty());
+    assert_eq!(changes.changed[0].groups, ["gate"]);
+}
+
+#[test]
 fn masks_and_sizes_are_read_and_what_is_wrong_with_them_is_reported() {
     let camera = |lines: &str| text(&format!("[cameras.door]\nuri = \"rtsp://door/live\"\n{lines}"));
     let keys = "only = [[0, 0.2], [1, 0.2], [1, 1], [0, 1]]

@@ -38,7 +38,7 @@ pub struct NewStream {
 }
 
 /// Changes to a running stream; each field that is `None` stays as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct StreamChange {
     /// Its own latency objective, or that of the graph. Requests in flight keep the one that they have.
     pub slo: Option<Option<Span>>,
@@ -46,6 +46,8 @@ pub struct StreamChange {
     pub weight: Option<f64>,
     /// Its reserve in frames a second, or none.
     pub reserve: Option<Option<f64>>,
+    /// Names of the groups of cameras that it belongs to.
+    pub groups: Option<Vec<String>>,
 }
 
 /// A command, with where its answer goes.

@@ -194,7 +194,7 @@ impl Control {
         self.ask(|answer| Command::ObservePackets(name.to_owned(), observer, answer))
     }
 
-    /// Changes the objective, the weight or the reserve of a stream from now on. Requests in flight keep their deadlines.
+    /// Changes the objective, the weight, the reserve or the groups of a stream from now on. Requests in flight keep their deadlines.
     ///
     /// # Errors
     /// [`StreamError`]: nothing was changed.

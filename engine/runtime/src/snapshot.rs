@@ -60,6 +60,9 @@ pub struct StreamSnapshot {
     /// Weight and reserve of the stream under overload.
     #[serde(flatten)]
     pub share: StreamShare,
+    /// Names of the groups of cameras that it belongs to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
     /// Requests of the stream by outcome.
     pub requests: Counts,
 }

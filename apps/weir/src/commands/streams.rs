@@ -39,6 +39,7 @@ pub(crate) fn streams(args: &Streams) -> anyhow::Result<()> {
                 slo: stream.slo.clone(),
                 weight: stream.weight,
                 reserve: stream.reserve,
+                group: stream.group.clone(),
                 like: stream.like.clone(),
             };
             let body = serde_json::to_string(&request)?;
@@ -159,7 +160,7 @@ fn source(stream: &Value) -> String {
 }
 
 /// A name as it stands in a path.
-fn percent_encoded(name: &str) -> String {
+pub(super) fn percent_encoded(name: &str) -> String {
     let mut encoded = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {

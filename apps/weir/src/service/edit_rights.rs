@@ -28,7 +28,7 @@ const OPEN: [&[&str]; 8] = [
 const STREAMS: [&str; 2] = ["cameras", "sources"];
 
 /// Keys of streams that clients may change. Their addresses are judged as those of streams that clients add.
-const OF_STREAMS: [&str; 26] = [
+const OF_STREAMS: [&str; 31] = [
     "uri",
     "detect_uri",
     "mode",
@@ -39,6 +39,10 @@ const OF_STREAMS: [&str; 26] = [
     "decoder",
     "gate",
     "gate_ignore",
+    "gate_hold",
+    "onvif",
+    "onvif_source",
+    "ground",
     "transport",
     "user",
     "password_file",
@@ -50,6 +54,7 @@ const OF_STREAMS: [&str; 26] = [
     "ignore",
     "objects",
     "timezone",
+    "group",
     "tracker",
     "schedule",
     "zones",

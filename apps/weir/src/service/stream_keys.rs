@@ -58,6 +58,7 @@ impl Service {
             slo: patch.slo.as_ref().map(|_| node.slo),
             weight: patch.weight.map(|_| node.share.weight),
             reserve: patch.reserve.map(|_| node.share.reserve),
+            groups: None,
         })
     }
 }

@@ -6,11 +6,15 @@ mod like;
 mod memory;
 mod never;
 mod objects;
+mod onvif;
 mod placement;
 mod plan;
 mod privacy;
 mod reserves;
+mod search;
+mod sound;
 mod streams;
+mod tiles;
 mod transforms;
 mod types;
 mod wiring;
@@ -56,8 +60,12 @@ pub(crate) fn check(
     streams::check(&raw, &wiring, diagnostics);
     objects::check(&raw, &wiring, &models, catalog, diagnostics);
     privacy::check(&raw, &wiring, &models, catalog, diagnostics);
+    search::check(&raw, &wiring, diagnostics);
+    sound::check(&raw, diagnostics);
+    onvif::check(&raw, diagnostics);
     transforms::check(&raw, &wiring, &models, catalog, diagnostics);
     never::check(&raw, &wiring, &models, catalog, diagnostics);
+    tiles::check(&raw, diagnostics);
     cascades::check(&mut raw, &models, catalog, diagnostics);
     check_slo(&raw, &wiring, &models, diagnostics);
     check_paths(&raw, &wiring, diagnostics);
@@ -473,6 +481,7 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         objects: source.objects,
         privacy: source.privacy.map(|privacy| privacy.privacy),
         timezone: source.timezone,
+        groups: source.groups,
         repeat: source.repeat,
         paced: true,
         joined_at: 0.0,

@@ -27,7 +27,7 @@ pub(super) const CAMERA_KEYS: [&str; 6] = ["tracker", "schedule", "zones", "line
 /// Keys of a schedule, which rules have.
 pub(super) const SCHEDULE_KEYS: [&str; 3] = ["hours", "days", "except"];
 /// Keys of sources that `[defaults]` cannot have: each source has its own.
-const NOT_SHARED: [&str; 10] = [
+const NOT_SHARED: [&str; 14] = [
     "uri",
     "detect_uri",
     "like",
@@ -37,19 +37,28 @@ const NOT_SHARED: [&str; 10] = [
     "streams",
     "only",
     "ignore",
+    "ground",
     "gate_ignore",
+    "gate_hold",
+    "onvif",
+    "onvif_source",
 ];
 
-/// Keys of a table that belong to the picture of its stream, wherever the picture comes from.
-const OF_PICTURE: [&str; 7] = [
+/// Keys of a table that belong to the place of its stream, wherever the picture comes from.
+const OF_PICTURE: [&str; 9] = [
     "only",
     "ignore",
     "objects",
+    "ground",
     "gate_ignore",
     "timezone",
+    "group",
     "privacy",
     "private",
 ];
+
+/// The value of `gate` that needs `onvif`.
+const BY_CAMERA: &str = "camera";
 
 /// Keys of `[defaults]`.
 pub(super) fn default_keys() -> Vec<&'static str> {
@@ -160,6 +169,9 @@ pub(super) fn check_defaults(defaults: &[Entry], context: &mut Context<'_>) {
     let Some(first) = defaults.first() else { return };
     let name = "defaults".to_owned();
     let mut keys = vec![text("uri", "rtsp://camera/stream", first.at)];
+    if text_of(defaults, "gate") == Some(BY_CAMERA) {
+        keys.push(text("onvif", "http://camera/onvif/device_service", first.at));
+    }
     add_defaults(&mut keys, defaults);
     let camera = Entry {
         name: name.clone(),
@@ -225,10 +237,12 @@ fn add_defaults(keys: &mut Vec<Entry>, defaults: &[Entry]) {
         .into_iter()
         .flatten()
         .all(|uri| takes_login(uri) && !has_login(uri));
+    let is_by_camera = text_of(defaults, "gate") == Some(BY_CAMERA);
     let has_meaning = |key: &str| match key {
         "transport" => is_rtsp,
         "user" | "password_file" => has_no_login,
-        "sample" | "decoder" | "options" | "gate" => !is_emulated,
+        "gate" if is_by_camera => is_there("onvif"),
+        "sample" | "decoder" | "options" | "gate" | "sound" => !is_emulated,
         "tracker" | "schedule" => false,
         _ => true,
     };

@@ -10,6 +10,7 @@ mod emulated;
 mod ends;
 mod gate;
 mod gpu;
+mod groups;
 mod lengths;
 mod model;
 mod objects;

@@ -11,7 +11,7 @@ use weir_types::Span;
 use super::context::Context;
 use super::required::{required, required_inputs, streams};
 use super::tables::{RawDevice, RawModel, RawModule, RawModuleTable, RawSink, RawSource};
-use super::{address, cascade, connection, gate, objects, per_track, privacy, python, tracker};
+use super::{address, cascade, connection, gate, groups, objects, per_track, privacy, python, tracker};
 use crate::device::PrepareMode;
 use crate::graph::{EMULATE, TRACK};
 use crate::graph::{OnDrop, WhenSlow};
@@ -56,7 +56,7 @@ pub(super) fn source_keys() -> Vec<&'static str> {
         .chain(connection::KEYS)
         .chain(objects::KEYS)
         .chain(privacy::KEYS)
-        .chain(["timezone"])
+        .chain(["timezone", "group"])
         .collect()
 }
 
@@ -99,7 +99,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     let addresses = address::read(&uri, &fields, context);
     let connection = connection::read(&name.value, &addresses, &fields, context);
     let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
-    let gate = gate::read(&fields, addresses.is_emulated(), context);
+    let gate = gate::read(&fields, addresses.is_emulated(), connection.onvif.is_some(), context);
     let diagnostics = &mut *context.diagnostics;
     let decoding = [("as-needed", Decoding::AsNeeded), ("all", Decoding::All)];
     let sample = fields.frame_rate("sample", diagnostics).given().cloned();
@@ -134,6 +134,7 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         object_classes: objects::named_classes(&fields),
         privacy: privacy::read(&fields, context),
         timezone: timezone(&fields, context),
+        groups: groups::read(&fields, context),
         name,
         is_template: false,
         queue: None,
@@ -308,6 +309,25 @@ pub const MODULE_KEYS: &[&str] = &[
     "weight",
 ];
 
+/// Keys of a module that reads tiles, beside `tiles` itself.
+const TILE_KEYS: [&str; 5] = ["overlap", "whole", "merge", "merge_by", "merge_threshold"];
+
+/// The position of the key `tiles`. Keys about tiles without it are reported, if the operator has them.
+fn tiles_at(fields: &Fields<'_>, keys: &[KeySpec], diagnostics: &mut Diagnostics) -> Option<usize> {
+    if let Some(entry) = fields.entry("tiles") {
+        return Some(entry.node.at);
+    }
+    let is_known = |key: &&str| keys.iter().any(|spec| spec.name == *key);
+    for key in TILE_KEYS.into_iter().filter(is_known) {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!("`{key}` is about tiles, and {} has no `tiles`", fields.owner);
+            let hint = "add tiles = [3, 2], or take the key out".to_owned();
+            diagnostics.add(entry.at, message, Some(hint));
+        }
+    }
+    None
+}
+
 /// A module, the stages of its cascade, or a tracker.
 pub(super) fn module(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Vec<RawModuleTable> {
     if is_tracker(entry, context) {
@@ -392,6 +412,7 @@ fn model_module(
         streams: streams(&fields, context),
         labels_at: fields.entry("labels").map(|entry| entry.node.at),
         items_at: fields.entry("items").map(|entry| entry.node.at),
+        tiles_at: tiles_at(&fields, keys, context.diagnostics),
         stage: None,
         on_drop: fields.word("on_drop", &drops, context.diagnostics).into_value(),
         settings,

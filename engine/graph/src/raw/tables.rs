@@ -15,7 +15,7 @@ use super::privacy::RawPrivacy;
 use crate::device::PrepareMode;
 use crate::gpu_settings::GpuSettings;
 use crate::graph::{Escalate, GENERATE, LengthPredictor, ModelOrigin, OnDrop, OnLate, WhenSlow};
-use crate::motion_gate::MotionGateNode;
+use crate::gate_node::GateNode;
 use crate::queue_node::QueueNode;
 use crate::source_node::{Decoding, SourceMode};
 
@@ -31,7 +31,7 @@ pub(crate) struct RawSource {
     pub(crate) sample: Option<f64>,
     pub(crate) decoding: Decoding,
     pub(crate) decoder: weir_flow::VideoDecoder,
-    pub(crate) gate: Option<MotionGateNode>,
+    pub(crate) gate: Option<GateNode>,
     pub(crate) repeat: bool,
     pub(crate) slo: Option<Spanned<Span>>,
     pub(crate) share: StreamShare,
@@ -44,6 +44,7 @@ pub(crate) struct RawSource {
     /// Privacy, if it has keys of it.
     pub(crate) privacy: Option<RawPrivacy>,
     pub(crate) timezone: Option<TimeZone>,
+    pub(crate) groups: Vec<String>,
     /// Whether it stands for streams that are added while the graph runs.
     pub(crate) is_template: bool,
     /// Queue whose jobs bring the streams of this source, if it is a queued source.
@@ -72,6 +73,7 @@ impl RawSource {
             object_classes: BTreeMap::new(),
             privacy: None,
             timezone: None,
+            groups: Vec::new(),
             is_template: true,
             queue: None,
         }
@@ -149,6 +151,8 @@ pub(crate) struct RawModule {
     pub(crate) labels_at: Option<usize>,
     /// Position of the key that sets its items, whether its value is valid or not.
     pub(crate) items_at: Option<usize>,
+    /// Position of the key `tiles`, whether its value is valid or not.
+    pub(crate) tiles_at: Option<usize>,
     /// Schedule per track; `None`: it runs for each object.
     pub(crate) per_track: Option<RawPerTrack>,
     pub(crate) streams: Field<Vec<Spanned<String>>>,

@@ -38,7 +38,7 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// Changes the objective or the share of a stream.
+    /// Changes the objective, the share or the groups of a stream.
     pub(super) fn change_stream(
         &self,
         name: &str,
@@ -68,6 +68,9 @@ impl RunContext<'_> {
         if share != stream.share {
             stream.share = share;
             self.publish_share(stream.id, share, context);
+        }
+        if let Some(groups) = change.groups {
+            stream.groups = groups;
         }
         Ok(())
     }

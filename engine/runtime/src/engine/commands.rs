@@ -234,6 +234,7 @@ impl RunContext<'_> {
                 reason,
                 slo_ms: stream.own_slo.map(Span::as_millis_f64),
                 share: shown.map(|shown| shown.share).unwrap_or_default(),
+                groups: shown.map(|shown| shown.groups.clone()).unwrap_or_default(),
                 requests: counts.ledger.stream(*id),
             }
         });

@@ -35,6 +35,8 @@ pub(super) struct LiveStream {
     /// Its own latency objective; `None`: the graph's.
     pub(super) slo: Option<Span>,
     pub(super) share: StreamShare,
+    /// Names of the groups of cameras that it belongs to.
+    pub(super) groups: Vec<String>,
     pub(super) mode: SourceMode,
     pub(super) route: Arc<Route>,
     pub(super) target: Arc<SharedTarget>,

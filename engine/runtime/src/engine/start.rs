@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use weir_analytics::transforms::Outline;
 use weir_control::Controller;
 use weir_flow::{Operator, PacketTap, mask_credentials};
-use weir_graph::{SinkNode, SourceMode, SourceNode};
+use weir_graph::{GateNode, SinkNode, SourceMode, SourceNode};
 use weir_policy::Backoff;
 use weir_types::{ModuleId, SlotId, Span, StreamId};
 
@@ -383,10 +383,11 @@ impl RunContext<'_> {
                     .as_ref()
                     .map(|rule| TrackGate::new(rule, spec.id.0, running.number, self.analytics.clone())),
                 stage: stages.get_mut(spec.id.index()).and_then(Option::take),
+                reads_tiles: node.tiling().is_some(),
                 operator: match operator {
                     Some(operator) => operator,
                     None if spec.generate.is_some() => Arc::new(EmulatedDescriber::new(&node.settings)),
-                    None => Arc::new(EmulatedOperator),
+                    None => Arc::new(EmulatedOperator::new(&node.settings)),
                 },
                 successors: specs.topology.successors(spec.id).to_vec(),
                 jobs: spec
@@ -430,14 +431,18 @@ impl RunContext<'_> {
         mailbox.run(actor);
     }
 
-    /// The motion gate of a source that has one.
+    /// The gate of a source that has one.
     fn gate_of(&self, node: &SourceNode, id: StreamId, context: &StreamContext) -> Option<SharedMotionGate> {
-        let outlines = node.gate.as_ref()?.ignore.iter();
+        let gate = node.gate.as_ref()?;
+        let (ignored, hold_ms) = match gate {
+            GateNode::Motion { ignore } => (&ignore[..], None),
+            GateNode::Camera { hold } => (&[][..], Some(hold.as_millis_f64())),
+        };
         let corners = |outline: &Outline| {
             let points = outline.points.iter();
             points.map(|point| (point.x as f32, point.y as f32)).collect()
         };
-        let gate = SharedMotionGate::new(outlines.map(corners).collect());
+        let gate = SharedMotionGate::new(ignored.iter().map(corners).collect(), hold_ms);
         if self.options.record.is_some() {
             context.gates.add(id, &gate);
         }
@@ -504,6 +509,7 @@ impl RunContext<'_> {
             detect_source: shown_detect_uri(node),
             slo: node.slo,
             share: node.share,
+            groups: node.groups.clone(),
             mode: node.mode,
             route: Arc::clone(route),
             target,

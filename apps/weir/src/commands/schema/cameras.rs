@@ -82,8 +82,13 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
         ),
         (
             "gate",
-            words(&["motion", "none"]),
-            "motion: frames without changes are skipped; none: all frames are processed. Default none.",
+            words(&["motion", "camera", "none"]),
+            "motion: frames without changes are skipped; camera: frames while the camera reports no motion; none: no frames. Default none.",
+        ),
+        (
+            "gate_hold",
+            text(),
+            "Media time for which frames are processed after the last motion that the camera reports; default \"5s\".",
         ),
         (
             "gate_ignore",
@@ -125,8 +130,28 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
             text(),
             "File with the password of `user`, with any characters; read each time that the source is opened.",
         ),
+        (
+            "sound",
+            flag(),
+            "true: the camera is asked for its sound, for sinks and pages that want it; default false.",
+        ),
+        (
+            "onvif",
+            text(),
+            "Address of the device service of the camera, such as http://10.0.0.7/onvif/device_service, for its events and its presets.",
+        ),
+        (
+            "onvif_source",
+            text(),
+            "Token of the video source whose events count, of a device with several; default all.",
+        ),
         ("options", options, "Options of FFmpeg."),
         ("timezone", text(), TIMEZONE),
+        (
+            "group",
+            json!({ "anyOf": [text(), texts()] }),
+            "Name of the group of cameras that it belongs to, or a list of names.",
+        ),
         (
             "only",
             polygons(),
@@ -139,6 +164,11 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
             "By class, or for all by \"*\": masks, sizes, shapes and scores of objects that count.",
         ),
         (
+            "ground",
+            ground(),
+            "Four points of the ground in its picture and their places, by which heights of objects are measured.",
+        ),
+        (
             "privacy",
             reference("privacy"),
             "Objects and regions that encoded pictures hide; models see them.",
@@ -149,6 +179,22 @@ fn source_keys(catalog: &Catalog) -> Map<String, Value> {
             "true: the video of the camera itself is neither recorded nor shown; default false.",
         ),
     ])
+}
+
+fn ground() -> Value {
+    let point = json!({ "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 });
+    let four = json!({ "type": "array", "items": point, "minItems": 4, "maxItems": 4 });
+    closed(
+        &["points", "metres"],
+        properties(&[
+            (
+                "points",
+                four.clone(),
+                "Points of the picture in fractions of it, in their order around a quadrilateral.",
+            ),
+            ("metres", four, "Places of these points on the ground, in metres."),
+        ]),
+    )
 }
 
 pub(super) fn source(catalog: &Catalog) -> Value {
@@ -251,7 +297,11 @@ pub(super) fn defaults(catalog: &Catalog) -> Value {
         "streams",
         "only",
         "ignore",
+        "ground",
         "gate_ignore",
+        "gate_hold",
+        "onvif",
+        "onvif_source",
     ] {
         keys.remove(key);
     }
@@ -306,6 +356,7 @@ pub(super) fn privacy() -> Value {
 
 pub(super) fn object() -> Value {
     let ratio = || json!({ "type": "number", "minimum": 0, "maximum": 1000 });
+    let metres = ratio;
     closed(
         &[],
         properties(&[
@@ -334,6 +385,16 @@ pub(super) fn object() -> Value {
                 "max_ratio",
                 ratio(),
                 "Widest box: its width by its height, in pixels.",
+            ),
+            (
+                "min_height_m",
+                metres(),
+                "Lowest object in metres, by `ground` of its camera.",
+            ),
+            (
+                "max_height_m",
+                metres(),
+                "Highest object in metres, by `ground` of its camera.",
             ),
             (
                 "min_score",
