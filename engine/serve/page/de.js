@@ -4,6 +4,7 @@ import { EDIT } from "./de_edit.js";
 import { ENGINE } from "./de_engine.js";
 import { INCIDENTS } from "./de_incidents.js";
 import { RECORDINGS } from "./de_recordings.js";
+import { SEARCH } from "./de_search.js";
 
 export const DE = {
   // Shell: header, navigation, dialogs.
@@ -42,6 +43,8 @@ export const DE = {
   "A camera or a server (rtsp, http, srt), or a file in the folder of the graph.": "Eine Kamera oder ein Server (rtsp, http, srt) oder eine Datei im Ordner des Graphen.",
   "More": "Mehr",
   "Use the modules of source": "Module dieser Quelle verwenden",
+  "Group": "Gruppe",
+  "for example yard": "zum Beispiel Hof",
   "all that take any source": "alle, die jede Quelle annehmen",
   "Latency objective": "Latenzziel",
   "Weight under overload": "Gewicht bei Überlast",
@@ -60,6 +63,10 @@ export const DE = {
   "There is no camera yet.": "Es gibt noch keine Kamera.",
   "Add camera": "Kamera hinzufügen",
   "Find a camera": "Kamera suchen",
+  "Group of cameras": "Gruppe von Kameras",
+  "All cameras: {live} of {all} live": "Alle Kameras: {live} von {all} live",
+  "{name}: {live} of {all} live": "{name}: {live} von {all} live",
+  "Other cameras: {text}": "Andere Kameras: {text}",
   "Previous cameras": "Vorige Kameras",
   "Next cameras": "Nächste Kameras",
   "{from} to {to} of {all}": "{from} bis {to} von {all}",
@@ -115,6 +122,9 @@ export const DE = {
   "Resume {name}": "{name} fortsetzen",
   "Pause": "Anhalten",
   "Pause {name}": "{name} anhalten",
+  "Sound of {name}": "Ton von {name}",
+  "Sound on": "Ton an",
+  "Sound off": "Ton aus",
   "Enlarge": "Vergrößern",
   "Enlarge {name}": "{name} vergrößern",
   "Shrink": "Verkleinern",
@@ -134,6 +144,8 @@ export const DE = {
   ...INCIDENTS,
 
   ...RECORDINGS,
+
+  ...SEARCH,
 
   // Edit.
   ...EDIT,

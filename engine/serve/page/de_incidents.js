@@ -18,6 +18,7 @@ export const INCIDENTS = {
   "Day": "Tag",
   "Plate, name, number": "Kennzeichen, Name, Nummer",
   "Find in plates, names and attributes": "In Kennzeichen, Namen und Merkmalen suchen",
+  "Description": "Beschreibung",
   "Unseen": "Ungesehen",
   "Pinned": "Angeheftet",
   "Clear filters": "Filter löschen",

@@ -14,6 +14,7 @@ export const RECORDINGS = {
   "Play": "Abspielen",
   "Pause playback": "Wiedergabe anhalten",
   "Speed": "Geschwindigkeit",
+  "Sound": "Ton",
   "Time that is shown": "Gezeigte Zeit",
   "10 minutes": "10 Minuten",
   "1 hour": "1 Stunde",

@@ -33,7 +33,7 @@ function onSubmit(name, carryOut, done) {
 function keys(form) {
   const data = new FormData(form);
   const stream = {};
-  for (const key of ["name", "uri", "like", "slo"]) {
+  for (const key of ["name", "uri", "like", "group", "slo"]) {
     const value = data.get(key).trim();
     if (value) stream[key] = value;
   }

@@ -20,8 +20,9 @@ export function cameraPath(graph, name) {
   return found ? [found, name] : null;
 }
 
-/** Names of the cameras of a graph. */
-export const cameraNames = (graph) => [...Object.keys(table(graph.cameras)), ...Object.keys(table(graph.sources))];
+/** Names of the cameras of a graph: templates and queues of jobs have no picture. */
+export const cameraNames = (graph) => [...Object.keys(table(graph.cameras)),
+  ...Object.entries(table(graph.sources)).filter(([, keys]) => !table(keys).template && !table(keys).queue).map(([name]) => name)];
 
 const matches = (pattern, name) =>
   new RegExp(`^${pattern.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(".*")}$`).test(name);

@@ -9,6 +9,8 @@ const PATHS = {
   menu: "M3 8h.01M8 8h.01M13 8h.01",
   previous: "M10 3L5 8l5 5",
   next: "M6 3l5 5-5 5",
+  sound: "M2.5 6H5l3.5-3v10L5 10H2.5zM11 6c.9 1.2.9 2.8 0 4M13 4c2.1 2.4 2.1 5.6 0 8",
+  silent: "M2.5 6H5l3.5-3v10L5 10H2.5zM11 6.3l3 3.4M14 6.3l-3 3.4",
 };
 
 export function icon(name) {

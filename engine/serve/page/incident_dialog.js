@@ -1,8 +1,9 @@
 // One incident: its picture, its clip with the moment marked, times, values and attributes.
 
-import { clip as askClip, pictureAddress } from "./api.js";
+import { clip as askClip, incidentPictureAddress } from "./api.js";
 import { el, setText, svg } from "./dom.js";
 import { cameraTime, fullTime, lasted, phase, title, value } from "./incident_words.js";
+import { likeAddress, recordingAddress } from "./search_words.js";
 import { t } from "./texts.js";
 
 /** Seconds before the moment that a clip is played from. */
@@ -28,13 +29,14 @@ export class IncidentDialog {
     this.pin = el("button", { class: "for-operate", type: "button", "aria-pressed": "false", title: t("A pinned incident and its clip are kept (p)"), text: t("Pin"), onclick: () => this.#pin() });
     this.link = el("input", { readonly: "", "aria-label": t("Link to this incident"), hidden: "", onfocus: (event) => event.target.select() });
     this.recording = el("a", { class: "button", text: t("Recording") });
+    this.alike = el("a", { class: "button", text: t("Looks like this") });
     const move = (text, direction, hint) => el("button", { type: "button", text, title: hint, "aria-label": hint, onclick: () => actions.move(direction) });
     this.root = el("dialog", { class: "wide incident-dialog", "aria-labelledby": "incident-title" },
       el("div", { class: "dialog-head" }, this.title, move("‹", -1, t("Newer incident (←)")), move("›", 1, t("Older incident (→)")),
         el("button", { type: "button", text: t("Close"), onclick: () => this.root.close() })),
       el("div", { class: "incident-body" },
         el("div", { class: "incident-media" }, this.image, this.video, this.marker, this.error,
-          el("div", { class: "buttons" }, this.play, this.moment, this.recording)),
+          el("div", { class: "buttons" }, this.play, this.moment, this.recording, this.alike)),
         el("div", {}, this.facts, el("div", { class: "buttons" }, this.pin, el("button", { type: "button", text: t("Copy link"), onclick: () => this.#copy() })), this.link)));
     this.root.addEventListener("close", () => { this.#stop(); this.#shown = null; actions.closed(); });
     this.root.addEventListener("keydown", (event) => this.#onKey(event));
@@ -44,6 +46,9 @@ export class IncidentDialog {
   set hasRecordings(has) {
     this.recording.hidden = !has;
   }
+
+  /** Whether the graph keeps objects that can be compared by their looks. */
+  hasSearch = false;
 
   get id() {
     return this.#shown?.id ?? null;
@@ -68,22 +73,24 @@ export class IncidentDialog {
     }
     setText(this.title, `${title(incident)} – ${incident.stream}`);
     this.image.hidden = !incident.has_picture || !this.video.hidden;
-    const picture = incident.has_picture ? `${pictureAddress(incident.id)}?${incident.time_ms}` : "";
+    const picture = incident.has_picture ? `${incidentPictureAddress(incident.id)}?${incident.time_ms}` : "";
     if (picture && this.image.getAttribute("src") !== picture) this.image.src = picture;
     this.image.alt = t("Best picture of {name}", { name: incident.class ?? incident.transform });
     this.play.hidden = !incident.has_clip || !this.video.hidden;
     this.pin.ariaPressed = String(incident.pinned);
     setText(this.pin, incident.pinned ? t("Pinned") : t("Pin"));
-    const query = new URLSearchParams({ camera: incident.stream, at: new Date(incident.began_ms).toISOString() });
-    this.recording.href = `#recordings?${query}`;
+    this.recording.href = recordingAddress(incident.stream, incident.began_ms);
+    this.alike.href = likeAddress(incident.id);
+    this.alike.hidden = !this.hasSearch || incident.track === undefined;
     this.#showFacts(incident);
     if (!this.root.open) this.root.showModal();
   }
 
   #showFacts(incident) {
-    const { stream, transform, type, track, zones, values, attributes, began_ms, time_ms, time_zone, score } = incident;
+    const { stream, transform, type, track, zones, values, attributes, descriptions, began_ms, time_ms, time_zone, score } = incident;
     const there = cameraTime(began_ms, time_zone);
     const facts = [
+      [t("Description"), Object.values(descriptions ?? {}).join(" ")],
       [t("Began"), fullTime(began_ms)],
       [t("At the camera"), there && `${there} (${time_zone})`],
       [t("Until"), time_ms > began_ms ? `${fullTime(time_ms)} (${lasted(incident) || phase(incident)})` : ""],

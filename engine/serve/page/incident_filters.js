@@ -1,4 +1,4 @@
-// Filters of the list of incidents: a form, whose values are parameters of the address.
+// Filters of incidents and of the search: a form, whose values are parameters of the address.
 
 import { el } from "./dom.js";
 import { t } from "./texts.js";
@@ -11,9 +11,9 @@ const NAMED = { camera: "stream", class: "class", zone: "zone", rule: "rule", te
 /** Time without a key after which a text is looked for. */
 const TYPED_MS = 400;
 
-/** The range of time that parameters name; `null` for all. */
-export function range(params, now) {
-  const last = params.get("last") ?? "day";
+/** The range of time that parameters name, or the usual one; `null` for all. */
+export function range(params, now, usual = "day") {
+  const last = params.get("last") ?? usual;
   const [from, to] = [Date.parse(params.get("from")), Date.parse(params.get("to"))];
   if (from < to) return { from, to, isPast: true };
   if (last === "all") return null;
@@ -33,6 +33,14 @@ export function query(params, now) {
   return asked;
 }
 
+/** Choices of names, with the text that stands for all of them. */
+const CHOICES = {
+  camera: () => t("All cameras"),
+  class: () => t("All classes"),
+  zone: () => t("All zones"),
+  rule: () => t("All rules"),
+};
+
 /** The day of a time, as a field of type date has it. */
 function localDay(ms) {
   const at = new Date(ms);
@@ -43,31 +51,33 @@ export class Filters {
   #params = new URLSearchParams();
   #typed = 0;
 
-  /** `changed(params)` is called where a reader chooses. */
-  constructor(changed) {
-    this.changed = changed;
-    this.choices = {
-      camera: this.#choice("camera", t("All cameras")),
-      class: this.#choice("class", t("All classes")),
-      zone: this.#choice("zone", t("All zones")),
-      rule: this.#choice("rule", t("All rules")),
-    };
+  /**
+   * `changed(params)` is called where a reader chooses. `choices` are names that may be chosen, `usual` is the period without one,
+   * `flags` those of incidents; `placeholder` and `label` are words for the text, which is first where it is what is asked for.
+   */
+  constructor(changed, {
+    choices = Object.keys(CHOICES), usual = "day", flags = true, isTextFirst = false,
+    placeholder = t("Plate, name, number"), label = t("Find in plates, names and attributes"),
+  } = {}) {
+    [this.changed, this.usual] = [changed, usual];
+    this.choices = Object.fromEntries(choices.map((name) => [name, this.#choice(name, CHOICES[name]())]));
     this.period = el("select", { "aria-label": t("Time"), onchange: () => this.#set({ last: this.period.value, from: "", to: "" }) },
       ...[["hour", t("Last hour")], ["day", t("Last 24 hours")], ["week", t("Last 7 days")], ["all", t("Any time")]].map(([value, text]) => el("option", { value, text })),
       this.chosen = el("option", { value: "", text: t("Chosen time"), hidden: "" }));
     this.date = el("input", { type: "date", "aria-label": t("Day"), onchange: () => this.#setDay() });
     this.text = el("input", {
-      type: "search", placeholder: t("Plate, name, number"), "aria-label": t("Find in plates, names and attributes"), maxlength: 100,
+      type: "search", placeholder, "aria-label": label, maxlength: 100,
       oninput: () => { clearTimeout(this.#typed); this.#typed = setTimeout(() => this.#set({ text: this.text.value.trim() }), TYPED_MS); },
     });
     const flag = (name, text, on) => {
       const button = el("button", { type: "button", text, "aria-pressed": "false", onclick: () => this.#set({ [name]: button.ariaPressed === "true" ? "" : on }) });
       return button;
     };
-    this.flags = { seen: flag("seen", t("Unseen"), "false"), pinned: flag("pinned", t("Pinned"), "true") };
+    this.flags = flags ? { seen: flag("seen", t("Unseen"), "false"), pinned: flag("pinned", t("Pinned"), "true") } : {};
     this.reset = el("button", { type: "button", text: t("Clear filters"), onclick: () => this.changed(new URLSearchParams()) });
+    const times = [...Object.values(this.choices), this.period, this.date];
     this.root = el("div", { class: "incident-filters", role: "search", "aria-label": t("Filters") },
-      ...Object.values(this.choices), this.period, this.date, this.text, ...Object.values(this.flags), this.reset);
+      ...(isTextFirst ? [this.text, ...times] : [...times, this.text]), ...Object.values(this.flags), this.reset);
   }
 
   #choice(name, all) {
@@ -82,7 +92,7 @@ export class Filters {
       if (value) params.set(name, value);
       else params.delete(name);
     }
-    if (params.get("last") === "day") params.delete("last");
+    if (params.get("last") === this.usual) params.delete("last");
     this.changed(params);
   }
 
@@ -103,13 +113,14 @@ export class Filters {
   show(params) {
     this.#params = params;
     for (const [name, select] of Object.entries(this.choices)) this.#select(select, params.get(name) ?? "");
-    const times = range(params, Date.now());
+    const times = range(params, Date.now(), this.usual);
     this.chosen.hidden = !times?.isPast;
-    this.period.value = times?.isPast ? "" : params.get("last") ?? "day";
+    this.period.value = times?.isPast ? "" : params.get("last") ?? this.usual;
     this.date.value = times?.isPast ? localDay(times.from) : "";
     if (document.activeElement !== this.text) this.text.value = params.get("text") ?? "";
-    this.flags.seen.ariaPressed = String(params.get("seen") === "false");
-    this.flags.pinned.ariaPressed = String(params.get("pinned") === "true");
+    for (const [name, on] of [["seen", "false"], ["pinned", "true"]]) {
+      if (this.flags[name]) this.flags[name].ariaPressed = String(params.get(name) === on);
+    }
     this.reset.hidden = ![...params.keys()].some((name) => name !== "id");
   }
 
@@ -120,8 +131,9 @@ export class Filters {
 
   /** Offers the names that incidents have. */
   offer({ streams, classes, zones, rules }) {
-    for (const [name, names] of Object.entries({ camera: streams, class: classes, zone: zones, rule: rules })) {
-      const select = this.choices[name];
+    const offered = { camera: streams, class: classes, zone: zones, rule: rules };
+    for (const [name, select] of Object.entries(this.choices)) {
+      const names = offered[name] ?? [];
       const known = new Set([...select.options].map((option) => option.value));
       select.append(...names.filter((name) => !known.has(name)).map((name) => el("option", { value: name, text: name })));
       // A graph without zones needs no choice of them.

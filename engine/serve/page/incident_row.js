@@ -1,6 +1,6 @@
 // A group of incidents in the list: one, or many alike that open.
 
-import { pictureAddress } from "./api.js";
+import { incidentPictureAddress } from "./api.js";
 import { el, setText } from "./dom.js";
 import { details, lasted, phase, shortTime, title } from "./incident_words.js";
 import { t } from "./texts.js";
@@ -12,7 +12,7 @@ const MAX_OPEN = 48;
 function showPicture(image, incident) {
   image.hidden = !incident.has_picture;
   // A better picture may come until it is over.
-  const address = incident.has_picture ? `${pictureAddress(incident.id)}?${incident.time_ms}` : "";
+  const address = incident.has_picture ? `${incidentPictureAddress(incident.id)}?${incident.time_ms}` : "";
   if (image.dataset.address === address) return;
   image.dataset.address = address;
   if (address) image.src = address;

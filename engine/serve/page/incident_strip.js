@@ -1,6 +1,6 @@
 // Incidents over time: bars by their number, with pictures above.
 
-import { pictureAddress } from "./api.js";
+import { incidentPictureAddress } from "./api.js";
 import { el, setText, svg } from "./dom.js";
 import { shortTime } from "./incident_words.js";
 import { locale, t } from "./texts.js";
@@ -84,7 +84,7 @@ export class Strip {
       if (known && (known.dataset.id ?? "") === (id ?? "")) return;
       const label = t("Incident at {time}", { time: shortTime(this.#time(slot * PER_PICTURE)) });
       const next = id === undefined ? el("span") : el("button", { type: "button", class: "strip-picture", "data-id": id, "aria-label": label, onclick: () => this.open(id) },
-        el("img", { src: pictureAddress(id), alt: "", loading: "lazy" }));
+        el("img", { src: incidentPictureAddress(id), alt: "", loading: "lazy" }));
       if (known) known.replaceWith(next);
       else this.pictures.append(next);
     });

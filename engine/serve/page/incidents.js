@@ -73,6 +73,7 @@ export class Incidents {
     if (state.incidents !== this.#version) this.#at = 0;
     this.#version = state.incidents;
     this.dialog.hasRecordings = state.sinks.some(({ type }) => type === "archive");
+    this.dialog.hasSearch = state.sinks.some(({ type }) => type === "search");
     if (!this.root.hidden) this.#refreshIfDue();
   }
 

@@ -3,8 +3,9 @@
 import { el, setText } from "./dom.js";
 import { arrange, perPage, SIZES } from "./grid.js";
 import { icon } from "./icons.js";
+import { Groups } from "./live_groups.js";
 import { drawn } from "./overlay.js";
-import { summarize, troubles } from "./status.js";
+import { troubles } from "./status.js";
 import { t } from "./texts.js";
 import { Tile } from "./tile.js";
 import { Videos } from "./videos.js";
@@ -15,7 +16,7 @@ const [HEAD, GAP] = [30, 8];
 /** From so many cameras on they are found by a part of their name. */
 const MANY = 10;
 
-const DEFAULTS = { size: 0, video: true, boxes: true, zones: true };
+const DEFAULTS = { size: 0, video: true, boxes: true, zones: true, group: "" };
 
 function stored() {
   try { return { ...DEFAULTS, ...JSON.parse(localStorage.getItem(KEY)) }; } catch { return { ...DEFAULTS }; }
@@ -36,8 +37,13 @@ export class Live {
     this.videos = new Videos();
     this.actions = {
       enlarge: (name) => app.go(this.#single === name ? "live" : `live?camera=${encodeURIComponent(name)}`),
-      toggle: app.toggle, remove: app.removeCamera, go: app.go,
+      sound: (name) => this.#switchSound(name), toggle: app.toggle, remove: app.removeCamera, go: app.go,
     };
+    this.groups = new Groups((name) => {
+      this.#page = 0;
+      this.#choose("group", name);
+      app.go(name ? `live?group=${encodeURIComponent(name)}` : "live");
+    });
     this.grid = el("div", { class: "grid" });
     this.empty = el("div", { class: "live-empty", hidden: "" }, el("p", { text: t("There is no camera yet.") }),
       el("button", { type: "button", class: "primary for-edit", text: t("Add camera"), onclick: () => app.addCamera() }));
@@ -87,7 +93,7 @@ export class Live {
     full.hidden = !document.fullscreenEnabled;
     const add = el("button", { type: "button", id: "add", class: "primary small for-edit", text: t("Add camera"), onclick: () => this.app.addCamera() });
     this.bar = el("div", { class: "live-bar" }, this.line, this.why,
-      el("div", { class: "live-controls" }, this.find, this.pager, this.size, ...Object.values(this.switches), full, add));
+      el("div", { class: "live-controls" }, this.find, this.groups.select, this.pager, this.size, ...Object.values(this.switches), full, add));
     return this.bar;
   }
 
@@ -104,6 +110,7 @@ export class Live {
     for (const [key, button] of Object.entries(this.switches)) button.setAttribute("aria-pressed", String(this.#choice[key]));
     this.videos.isOn = this.#choice.video;
     [drawn.boxes, drawn.zones] = [this.#choice.boxes, this.#choice.zones];
+    this.groups.chosen = this.#choice.group;
     if (!this.#state) return;
     this.update(this.#state);
     this.#arrange();
@@ -111,7 +118,17 @@ export class Live {
 
   show(params) {
     this.#single = params.get("camera");
+    const group = params.get("group") ?? this.#choice.group;
+    if (group !== this.#choice.group) this.#choose("group", group);
     this.#arrange();
+    this.#showAddress();
+  }
+
+  /** The group that the browser kept is a part of the address, which may be shared. */
+  #showAddress() {
+    if (!this.root.hidden && this.groups.shown && ["", "#live"].includes(location.hash)) {
+      window.history.replaceState(null, "", `#live?group=${encodeURIComponent(this.groups.shown)}`);
+    }
   }
 
   hide() {
@@ -120,8 +137,10 @@ export class Live {
 
   update(state) {
     this.#state = state;
+    const before = this.groups.shown;
+    this.groups.update(state.streams);
     const ids = new Set(state.streams.map((stream) => stream.id));
-    let isChanged = false;
+    let isChanged = before !== this.groups.shown;
     for (const [id, tile] of this.#tiles) {
       if (ids.has(id)) continue;
       tile.close();
@@ -137,16 +156,19 @@ export class Live {
         this.grid.append(tile.root);
         isChanged = true;
       }
+      isChanged ||= tile.isInGroup !== this.groups.has(stream);
+      tile.isInGroup = this.groups.has(stream);
       tile.update(stream, this.#choice.video);
     }
     if (isChanged) this.#arrange();
     this.videos.update(state);
     this.#showLine();
+    this.#showAddress();
   }
 
   #showLine() {
     const { streams } = this.#state;
-    const { text, tone } = summarize(streams);
+    const { text, tone } = this.groups.summarize();
     setText(this.line, text);
     this.bar.dataset.tone = tone;
     this.why.hidden = !tone;
@@ -174,8 +196,16 @@ export class Live {
 
   #found() {
     const part = this.find.value.trim().toLocaleLowerCase();
-    const tiles = [...this.#tiles.values()];
+    const tiles = [...this.#tiles.values()].filter(({ isInGroup }) => isInGroup);
     return part && !this.find.hidden ? tiles.filter(({ name }) => name.toLocaleLowerCase().includes(part)) : tiles;
+  }
+
+  /** Sound of one camera, or of none. */
+  #switchSound(name) {
+    for (const tile of this.#tiles.values()) {
+      tile.video.setSound(tile.name === name && !tile.video.isLoud);
+      tile.showSound();
+    }
   }
 
   #turn(by) {
@@ -214,7 +244,7 @@ export class Live {
     const height = isFull ? window.innerHeight - 2 * GAP : window.innerHeight - above - below;
     const width = this.grid.clientWidth - (isFull ? 2 * GAP : 0);
     // A choice of pictures per page keeps their size on a last page with fewer.
-    const chosen = this.#single === null && this.#choice.size ? Math.min(this.#choice.size, this.#tiles.size) : count;
+    const chosen = this.#single === null && this.#choice.size ? Math.min(this.#choice.size, this.#found().length) : count;
     const { columns, row } = arrange(Math.max(count, chosen), width, height, HEAD, GAP);
     this.grid.style.setProperty("--columns", String(columns));
     this.grid.style.setProperty("--row", row === null ? "auto" : `${Math.floor(row)}px`);

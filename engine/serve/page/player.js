@@ -101,7 +101,12 @@ export class Player {
     if (this.video.currentTime < start || behind < 0 || behind > this.delay + 2) {
       this.video.currentTime = Math.max(start, end - this.delay);
     }
-    this.video.playbackRate = behind > this.delay + 0.25 ? 1.06 : behind < this.delay - 0.25 ? 0.94 : 1;
-    if (this.video.paused) this.video.play().catch(() => { /* It is hidden: asked again with the next fragment. */ });
+    const change = this.video.muted ? 0.06 : 0.03;
+    this.video.playbackRate = behind > this.delay + 0.25 ? 1 + change : behind < this.delay - 0.25 ? 1 - change : 1;
+    if (!this.video.paused) return;
+    this.video.play().catch((error) => {
+      // Hidden: asked again with the next fragment. Sound that was not clicked for is not played at all.
+      if (error.name === "NotAllowedError") this.video.muted = true;
+    });
   }
 }

@@ -2,6 +2,7 @@
 
 import { el, setText } from "./dom.js";
 import { number } from "./format.js";
+import { icon } from "./icons.js";
 import { shownTime } from "./recording_strip.js";
 import { t } from "./texts.js";
 
@@ -21,6 +22,7 @@ export function controls(actions) {
   const rate = el("select", { "aria-label": t("Speed"), onchange: () => actions.rate(Number(rate.value)) },
     ...RATES.map((value) => el("option", { value, text: `${number(value, value < 1 ? 2 : 0)}×` })));
   rate.value = 1;
+  const sound = button("", t("Sound"), actions.sound, { class: "icon-button sound", hidden: "" });
   const span = el("select", { "aria-label": t("Time that is shown"), onchange: () => actions.span(span.value) },
     el("option", { value: "minutes", text: t("10 minutes") }),
     el("option", { value: "hour", text: t("1 hour"), selected: "" }),
@@ -40,14 +42,19 @@ export function controls(actions) {
       play,
       button("+1", t("Next picture (.)"), () => actions.step(1)),
       button(t("Incident ›"), t("Next incident (n)"), () => actions.incident(1)),
-      rate, now),
+      rate, sound, now),
     group(t("Time"),
       button("‹", t("Earlier"), () => actions.shift(-1)), span, button("›", t("Later"), () => actions.shift(1)), time),
     group(t("Export"),
       button(t("Begin here"), t("The range to export begins here (i)"), () => actions.mark("from")),
       button(t("End here"), t("The range to export ends here (o)"), () => actions.mark("to")),
       button(t("Export"), t("Save the marked range as MP4, without loss"), actions.export, { class: "export" }), marked));
-  const show = ({ at, plays, marks }) => {
+  const show = ({ at, plays, marks, hasSound, isLoud }) => {
+    sound.hidden = !hasSound;
+    if (sound.ariaPressed !== String(isLoud)) {
+      sound.ariaPressed = String(isLoud);
+      sound.replaceChildren(icon(isLoud ? "sound" : "silent"));
+    }
     setText(play, plays ? "❚❚" : "▶");
     const title = t(plays ? "Pause playback" : "Play");
     if (play.title !== title) {

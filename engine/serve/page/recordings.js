@@ -23,6 +23,7 @@ export class Recordings {
   #from = 0;
   #rate = 1;
   #plays = false;
+  #isLoud = false;
   #marks = null;
   #timer = 0;
   #asked = 0;
@@ -35,6 +36,7 @@ export class Recordings {
       step: (count) => this.#stepFrame(count),
       incident: (direction) => this.#jump(direction),
       rate: (rate) => { this.#rate = rate; },
+      sound: () => { this.#isLoud = !this.#isLoud; this.#draw(); },
       span: (name) => { this.#span = SPANS[name]; this.#center(); },
       shift: (direction) => this.#seek(this.#at + direction * this.#span, true),
       seek: (at) => this.#seek(at, true),
@@ -165,7 +167,15 @@ export class Recordings {
       strip.point(this.#at);
     }
     this.axis.draw(from, to);
-    this.controls.show({ at: this.#at, plays: this.#plays, marks: this.#marks });
+    this.#showControls();
+  }
+
+  /** The sound is that of the first camera. */
+  #showControls() {
+    const shown = this.#shown();
+    shown.forEach(({ player }, index) => { player.video.muted = !this.#isLoud || index > 0; });
+    const hasSound = shown[0]?.segments.some(({ type }) => /mp4a|opus/i.test(type)) ?? false;
+    this.controls.show({ at: this.#at, plays: this.#plays, marks: this.#marks, hasSound, isLoud: this.#isLoud });
   }
 
   /** Moves the clock; one that leaves the window moves the window. */
@@ -203,7 +213,7 @@ export class Recordings {
       if (this.#at > this.#from + this.#span) this.#center();
     }
     for (const { strip } of this.#cameras.values()) strip.point(this.#at);
-    this.controls.show({ at: this.#at, plays: this.#plays, marks: this.#marks });
+    this.#showControls();
   }
 
   #skip(shown) {

@@ -10,10 +10,13 @@ export class LiveSocket {
   #timer = 0;
   #current = null;
 
-  /** Messages of the camera of that name go to `view.receive`, and `view.fail(reason)` is called where there are none. */
-  watch(name, view, pictures) {
-    this.#views.set(name, { view, pictures });
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#ask(name, pictures);
+  /**
+   * Messages of the camera of that name go to `view.receive`, and `view.fail(reason)` is called where there are none. `kind` is
+   * `watch` for its video, `sound` for that with its sound, or `pictures`.
+   */
+  watch(name, view, kind) {
+    this.#views.set(name, { view, kind });
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#ask(name, kind);
     else if (!this.#socket && !this.#timer) this.#open();
   }
 
@@ -23,9 +26,9 @@ export class LiveSocket {
     else if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ leave: name }));
   }
 
-  #ask(name, pictures) {
+  #ask(name, kind) {
     // What still comes of the same camera is of what was asked for before.
-    this.#socket.send(JSON.stringify(pictures ? { pictures: name } : { watch: name }));
+    this.#socket.send(JSON.stringify({ [kind]: name }));
   }
 
   #open() {
@@ -34,7 +37,7 @@ export class LiveSocket {
     const socket = new WebSocket(address);
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
-      for (const [name, { pictures }] of this.#views) this.#ask(name, pictures);
+      for (const [name, { kind }] of this.#views) this.#ask(name, kind);
     };
     socket.onmessage = ({ data }) => { if (socket === this.#socket) this.#receive(data); };
     socket.onclose = ({ reason }) => { if (socket === this.#socket) this.#lost(reason || t("Live video was cut off.")); };

@@ -6,16 +6,17 @@ import { explain, isLost, stateWord } from "./status.js";
 import { t } from "./texts.js";
 
 export class Tile {
-  /** `actions` are `enlarge(name)`, `toggle(name, isPaused)`, `remove(name)` and `go(hash)`. */
+  /** `actions` are `enlarge(name)`, `sound(name)`, `toggle(name, isPaused)`, `remove(name)` and `go(hash)`. */
   constructor({ name, source }, video, actions) {
     this.name = name;
     this.video = video;
     this.actions = actions;
     this.state = el("span", { class: "state" });
+    this.sound = el("button", { class: "icon-button", type: "button", hidden: "", "aria-label": t("Sound of {name}", { name }), onclick: () => actions.sound(name) });
     this.larger = el("button", { class: "icon-button", type: "button", onclick: () => actions.enlarge(name) });
     this.root = el("article", { class: "tile", "aria-label": name, tabindex: "-1" },
       el("div", { class: "tile-head" },
-        el("h3", { text: name, title: `${name}\n${source}`, dir: "auto" }), this.state, this.larger, this.#menu()),
+        el("h3", { text: name, title: `${name}\n${source}`, dir: "auto" }), this.state, this.sound, this.larger, this.#menu()),
       video.root);
     video.root.addEventListener("dblclick", () => actions.enlarge(name));
     this.showLarge(false);
@@ -64,6 +65,16 @@ export class Tile {
     this.larger.title = t(isLarge ? "Shrink" : "Enlarge");
   }
 
+  /** Shows the switch for the sound if the camera sends some. */
+  showSound() {
+    const { isLoud, hasSound } = this.video;
+    this.sound.hidden = !hasSound;
+    if (this.sound.ariaPressed === String(isLoud)) return;
+    this.sound.ariaPressed = String(isLoud);
+    this.sound.title = t(isLoud ? "Sound off" : "Sound on");
+    this.sound.replaceChildren(icon(isLoud ? "sound" : "silent"));
+  }
+
   update(stream, hasVideo) {
     const { name } = this;
     this.isPaused = stream.state === "paused";
@@ -72,6 +83,7 @@ export class Tile {
     setText(this.pause, this.isPaused ? t("Resume") : t("Pause"));
     this.pause.setAttribute("aria-label", t(this.isPaused ? "Resume {name}" : "Pause {name}", { name }));
     this.pause.disabled = ["gone", "removing"].includes(stream.state);
+    this.showSound();
     this.video.showFrozen(stream.frozen_s);
     this.video.showInstead(explain(stream) || (hasVideo ? "" : t("Video is switched off.")));
   }

@@ -8,6 +8,8 @@ import { Player } from "./player.js";
 import { t } from "./texts.js";
 
 const AGAIN_MS = 2000;
+/** Least delay of video with sound, in seconds: pictures wait for the sound of their time. */
+const SOUND_DELAY_S = 1;
 
 export class CameraVideo {
   #isOpen = false;
@@ -17,6 +19,10 @@ export class CameraVideo {
   #refused = "";
   #pictures = false;
   #hasPicture = false;
+  #wantsSound = false;
+  /** Whether the camera sends sound that the browser plays. */
+  hasSound = false;
+  #refusesSound = false;
 
   constructor(name, socket) {
     this.name = name;
@@ -31,6 +37,24 @@ export class CameraVideo {
     this.overlay = new Overlay(canvas, this.video);
     this.player = new Player(this.video, 0.7, (reason) => this.fail(reason));
     this.video.addEventListener("playing", () => { if (!this.#refused) this.#say("", true); });
+    // The browser may refuse sound that no click asked for.
+    this.video.addEventListener("volumechange", () => { if (this.video.muted && this.#wantsSound) this.setSound(false); });
+  }
+
+  get isLoud() {
+    return this.#wantsSound && this.hasSound;
+  }
+
+  /** Plays the sound of the camera, or none. */
+  setSound(isWanted) {
+    if (this.#wantsSound === isWanted) return;
+    this.#wantsSound = isWanted;
+    this.video.muted = !isWanted;
+    if (this.#isOpen) this.#ask();
+  }
+
+  #ask() {
+    this.socket.watch(this.name, this, this.#pictures ? "pictures" : this.#wantsSound ? "sound" : "watch");
   }
 
   get isOpen() {
@@ -39,12 +63,12 @@ export class CameraVideo {
 
   /** Plays `delay` seconds behind the camera. */
   open(delay) {
-    this.player.delay = delay;
+    this.player.delay = this.#wantsSound ? Math.max(SOUND_DELAY_S, delay) : delay;
     if (this.isOpen) return;
     this.#isOpen = true;
     // One that had no video before has its reason until there is one.
     if (!this.#refused) this.#say(t("Waiting for a key frame"), true);
-    this.socket.watch(this.name, this, this.#pictures);
+    this.#ask();
   }
 
   close() {
@@ -88,19 +112,27 @@ export class CameraVideo {
       this.player.stop();
       this.overlay.clear();
       this.#refused = message.reason;
+      this.hasSound = false;
       this.#hasPicture = false;
       this.#say(t("No live video: {reason}.", { reason: message.reason }), false);
     }
   }
 
-  #begin({ mime, origin_ms: origin }) {
+  #begin({ mime, origin_ms: origin, sound }) {
     this.#origin = origin;
     this.overlay.clear();
     this.#refused = "";
     this.root.classList.remove("without");
+    this.hasSound = ["on", "off"].includes(sound) && !this.#refusesSound;
     if (this.player.begin(mime)) return;
+    if (sound === "on") {
+      // Without its sound it may play.
+      [this.hasSound, this.#refusesSound] = [false, true];
+      this.setSound(false);
+      return;
+    }
     this.#pictures = true;
-    this.socket.watch(this.name, this, true);
+    this.#ask();
   }
 
   async #showPicture(bytes) {
