@@ -15,7 +15,7 @@ const VIEWER: &str = "viewer-0123456789";
 const GUARD: &str = "guard-0123456789";
 
 /// Writes a file that its owner alone can read; returns its path.
-fn private(folder: &Path, name: &str, text: &str) -> String {
+pub(crate) fn private(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();

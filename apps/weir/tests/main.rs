@@ -14,10 +14,13 @@ mod bad_input;
 mod best_shots;
 mod browser;
 mod cascades;
+#[path = "../../../tests/shared/chat_server.rs"]
+mod chat_server;
 mod check;
 mod cli;
 mod common;
 mod described_answers;
+mod descriptions;
 mod detect;
 mod detectors;
 mod discover;
@@ -30,6 +33,7 @@ mod fleet;
 #[cfg(feature = "fleet")]
 mod fleet_workers;
 mod frames;
+mod frigate;
 mod fuzz;
 mod gears;
 mod gears_plan;
@@ -53,6 +57,9 @@ mod page;
 mod page_edit;
 mod page_incidents;
 mod page_pictures;
+mod page_search;
+mod page_sound;
+mod page_tour;
 mod plan;
 mod playback;
 mod privacy;
@@ -62,17 +69,24 @@ mod recording;
 mod recordings;
 mod reload;
 mod score;
+mod search;
 mod second_stream;
 mod serve;
 mod shipped;
 mod simulate;
 mod sinks;
+#[path = "../../../tests/shared/soap_server.rs"]
+mod soap_server;
+#[path = "../../../tests/shared/sound_tracks.rs"]
+mod sound_tracks;
 mod site;
 #[path = "../../../tests/shared/small_disk.rs"]
 mod small_disk;
 mod sources;
 mod stall;
 mod terminal;
+#[path = "../../../tests/shared/tiny_encoders.rs"]
+mod tiny_encoders;
 #[cfg(feature = "otlp")]
 mod traces;
 mod worker;

@@ -14,14 +14,14 @@ use crate::common::service::{GRAPH, Service, folder};
 use crate::common::{report, stderr};
 
 /// The text of the tile of a stream contains this.
-fn tile_has(name: &str, text: &str) -> String {
+pub(crate) fn tile_has(name: &str, text: &str) -> String {
     format!(
         "[...document.querySelectorAll('.tile')].some(tile => tile.ariaLabel === '{name}' && tile.innerText.includes('{text}'))"
     )
 }
 
 /// Chooses an option of a control, as a person does.
-fn choose(browser: &Browser, id: &str, value: &str) {
+pub(crate) fn choose(browser: &Browser, id: &str, value: &str) {
     browser.value(&format!(
         "(() => {{ const control = document.getElementById('{id}'); control.value = '{value}'; \
          control.dispatchEvent(new Event('change')); }})()"
@@ -29,21 +29,21 @@ fn choose(browser: &Browser, id: &str, value: &str) {
 }
 
 /// Chooses from the menu of a camera.
-fn choose_from_menu(browser: &Browser, name: &str, label: &str) {
+pub(crate) fn choose_from_menu(browser: &Browser, name: &str, label: &str) {
     browser.click(&format!("summary[aria-label='Menu of {name}']"));
     browser.click(&format!("button[aria-label='{label} {name}']"));
 }
 
 /// Opens a view by the navigation.
-fn open_view(browser: &Browser, name: &str) {
+pub(crate) fn open_view(browser: &Browser, name: &str) {
     browser.click(&format!("#views a[href='#{name}']"));
     browser.wait_until(&format!("!document.getElementById('view-{name}').hidden"));
 }
 
 /// Keys as WebDriver writes them (W3C WebDriver, 17.4.2).
 const ESCAPE: &str = "\u{e00c}";
-const RIGHT: &str = "\u{e014}";
-const ENTER: &str = "\u{e007}";
+pub(crate) const RIGHT: &str = "\u{e014}";
+pub(crate) const ENTER: &str = "\u{e007}";
 
 /// All that the browser asked for is of this service, and nothing went wrong in the page.
 pub(crate) fn assert_clean(browser: &Browser, service: &Service) {
@@ -185,7 +185,7 @@ pub(crate) fn clip(folder: &Path, name: &str) {
 }
 
 /// More pixels of the canvas over a camera have about that colour than a letter has.
-fn canvas_has(name: &str, [red, green, blue]: [u8; 3]) -> String {
+pub(crate) fn canvas_has(name: &str, [red, green, blue]: [u8; 3]) -> String {
     format!(
         "(() => {{ const canvas = document.querySelector('.tile[aria-label={name}] canvas'); \
          if (!canvas?.width) return false; \
@@ -231,7 +231,7 @@ fn zones_lines_and_tracks_are_drawn_over_the_video() {
 /// Colours of the drawing, as `engine/serve/page/drawing.js` has them.
 const ZONE: [u8; 3] = [63, 214, 176];
 const LINE: [u8; 3] = [255, 210, 74];
-const BOX: [u8; 3] = [124, 192, 255];
+pub(crate) const BOX: [u8; 3] = [124, 192, 255];
 
 #[test]
 fn video_that_browsers_do_not_play_is_shown_by_pictures_over_the_same_socket() {
@@ -339,6 +339,65 @@ fn lost_cameras_are_named_with_their_reason() {
     );
     browser.wait_until(&tile_has("yard", "not reachable"));
     assert_clean(&browser, &service);
+}
+
+#[test]
+fn cameras_of_a_group_are_shown_and_others_are_not_forgotten() {
+    let folder = half_lost();
+    let path = folder.path().join("graph.toml");
+    let graph = std::fs::read_to_string(&path).unwrap();
+    let graph = graph.replace(
+        "rate=50\"\n",
+        "rate=50\"\ngroup = [\"inside\", \"night round\"]\n",
+    );
+    std::fs::write(
+        &path,
+        graph.replace("[sources.yard]\n", "[sources.yard]\ngroup = \"outside\"\n"),
+    )
+    .unwrap();
+    let service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/#live?group=inside", service.at));
+    let line = |text: &str| format!("document.querySelector('.live-line').innerText.includes('{text}')");
+    browser.wait_until(&line("inside: The camera is live."));
+    browser.wait_until(&line("Other cameras: The camera has not been reachable since"));
+    browser.wait_until("document.querySelector('.tile[aria-label=yard]').hidden");
+    let group = "document.querySelector('.live-group')";
+    for words in [
+        "All cameras: 1 of 2 live",
+        "night round: 1 of 1 live",
+        "outside: 0 of 1 live",
+    ] {
+        browser.wait_until(&format!("{group}.textContent.includes('{words}')"));
+    }
+    assert_eq!(browser.accessibility(), [""; 0]);
+    // The browser keeps the choice, and the address has it.
+    browser.open(&format!("http://{}/#engine", service.at));
+    open_view(&browser, "live");
+    browser.wait_until("location.hash === '#live?group=inside'");
+    browser.value(&format!(
+        "(({group}.value = ''), {group}.dispatchEvent(new Event('change')))"
+    ));
+    browser
+        .wait_until("location.hash === '#live' && !document.querySelector('.tile[aria-label=yard]').hidden");
+    browser.wait_until(&line("1 of 2 cameras has not been reachable since"));
+    assert_clean(&browser, &service);
+
+    // Another group in the file is in force at once, and the stream goes on.
+    let path = service.folder.path().join("graph.toml");
+    let streams =
+        || -> serde_json::Value { serde_json::from_str(&service.ask("GET", "/api/streams", "").1).unwrap() };
+    let id = streams()[0]["id"].clone();
+    let graph = std::fs::read_to_string(&path)
+        .unwrap()
+        .replace("inside", "indoors");
+    std::fs::write(&path, graph).unwrap();
+    service.hang_up();
+    browser.wait_until(&format!("{group}.textContent.includes('indoors: 1 of 1 live')"));
+    assert_eq!(
+        (&streams()[0]["id"], &streams()[0]["groups"][0]),
+        (&id, &"indoors".into())
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Pictures of the page for people to look at, in `out/page`: of an idle run, of overload, of cameras that are gone, and of
-//! incidents, 1280 and 390 pixels wide, light and dark. Run by `make page-pictures`.
+//! incidents, 1280 and 390 pixels wide, light and dark; and the picture of the README, `docs/page.jpg`. Run by
+//! `make page-pictures`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "it says what it made")]
@@ -10,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::browser::Browser;
 use crate::common::service::Service;
+use crate::page::{BOX, canvas_has, choose};
 
 const HEAD: &str = r#"
 [app]
@@ -133,10 +135,7 @@ fn take(service: &Service, name: &str, ready: &str) {
 /// A view, light and dark.
 fn take_view(browser: &Browser, name: &str, width: u32, view: &str) {
     for theme in ["light", "dark"] {
-        browser.value(&format!(
-            "(() => {{ const control = document.getElementById('theme'); control.value = '{theme}'; \
-             control.dispatchEvent(new Event('change')); }})()"
-        ));
+        choose(browser, "theme", theme);
         let file = out().join(format!("{name}-{view}-{width}-{theme}.png"));
         std::fs::write(file, browser.picture()).unwrap();
     }
@@ -155,6 +154,25 @@ fn an_idle_run() {
         &[("north-gate", "street-day.mp4", "loop = true\nsample = \"4fps\"")],
     );
     take(&service, "idle", LIVE);
+}
+
+#[test]
+#[ignore = "for people to look at"]
+fn picture_of_the_readme() {
+    let more = "loop = true\nsample = \"10fps\"";
+    let cameras = [
+        ("crossing", "street-day.mp4", more),
+        ("crossing-dusk", "street-dusk.mp4", more),
+    ];
+    let service = serve("site", "2s", &cameras);
+    let browser = Browser::start(1180, 450);
+    browser.open(&format!("http://{}/", service.at));
+    choose(&browser, "theme", "light");
+    for (name, ..) in cameras {
+        browser.wait_until(&canvas_has(name, BOX));
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/page.jpg");
+    std::fs::write(file, browser.photo()).unwrap();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A headless Chromium, driven over WebDriver by `chromedriver`. `make setup` installs both.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -12,6 +13,16 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// By this key an element is named in answers (W3C WebDriver, 12.2).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// Memory of a page after garbage was collected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageMemory {
+    /// Nodes of documents, also those that are in no document any more.
+    pub(crate) nodes: f64,
+    pub(crate) listeners: f64,
+    /// Bytes of the heap of scripts.
+    pub(crate) heap: f64,
+}
 
 /// A browser that ends with this.
 pub(crate) struct Browser {
@@ -77,8 +88,7 @@ impl Browser {
         browser.session = format!("{}/{id}", browser.session);
         // A window has at least 500 pixels.
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
-        let command = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": size });
-        browser.post("/goog/cdp/execute", &command);
+        browser.command("Emulation.setDeviceMetricsOverride", &size);
         browser
     }
 
@@ -97,6 +107,41 @@ impl Browser {
             answer["value"]
         );
         answer["value"].clone()
+    }
+
+    /// A command of the DevTools protocol.
+    fn command(&self, name: &str, params: &Value) -> Value {
+        self.post("/goog/cdp/execute", &json!({ "cmd": name, "params": params }))
+    }
+
+    /// Runs a script in each page before the scripts of the page.
+    pub(crate) fn inject(&self, script: &str) {
+        self.command(
+            "Page.addScriptToEvaluateOnNewDocument",
+            &json!({ "source": script }),
+        );
+    }
+
+    /// Saves what pages download as files of a folder.
+    pub(crate) fn download_into(&self, folder: &Path) {
+        let params = json!({ "behavior": "allow", "downloadPath": folder });
+        self.command("Browser.setDownloadBehavior", &params);
+    }
+
+    pub(crate) fn memory(&self) -> PageMemory {
+        let none = json!({});
+        // What the first collection frees may hold on to more.
+        for _ in 0..2 {
+            self.command("HeapProfiler.collectGarbage", &none);
+        }
+        let counters = self.command("Memory.getDOMCounters", &none);
+        let heap = self.command("Runtime.getHeapUsage", &none);
+        let number = |value: &Value| value.as_f64().expect("a number");
+        PageMemory {
+            nodes: number(&counters["nodes"]),
+            listeners: number(&counters["jsEventListeners"]),
+            heap: number(&heap["usedSize"]),
+        }
     }
 
     pub(crate) fn open(&self, url: &str) {
@@ -137,6 +182,25 @@ impl Browser {
         self.post(&format!("/element/{element}/click"), &json!({}));
     }
 
+    /// Clicks at a place in an element, in parts of its width and height.
+    pub(crate) fn click_at(&self, selector: &str, x: f64, y: f64) {
+        self.element(selector);
+        let bounds = self.value(&format!(
+            "(() => {{ const {{ left, top, width, height }} = document.querySelector({}).getBoundingClientRect(); \
+             return [left, top, width, height]; }})()",
+            json!(selector)
+        ));
+        let bound = |index: usize| bounds[index].as_f64().expect("a number");
+        let at = |from: usize, part: f64| (bound(from) + part * bound(from + 2)).round();
+        let actions = json!([
+            { "type": "pointerMove", "duration": 0, "origin": "viewport", "x": at(0, x), "y": at(1, y) },
+            { "type": "pointerDown", "button": 0 },
+            { "type": "pointerUp", "button": 0 },
+        ]);
+        let mouse = json!({ "type": "pointer", "id": "mouse", "actions": actions });
+        self.post("/actions", &json!({ "actions": [mouse] }));
+    }
+
     pub(crate) fn type_into(&self, selector: &str, text: &str) {
         let element = self.element(selector);
         self.post(&format!("/element/{element}/value"), &json!({ "text": text }));
@@ -162,9 +226,16 @@ impl Browser {
 
     /// The whole page as a PNG.
     pub(crate) fn picture(&self) -> Vec<u8> {
-        let params = json!({ "format": "png", "captureBeyondViewport": true });
-        let command = json!({ "cmd": "Page.captureScreenshot", "params": params });
-        let taken = self.post("/goog/cdp/execute", &command);
+        self.screenshot(&json!({ "format": "png", "captureBeyondViewport": true }))
+    }
+
+    /// The visible part of the page as a JPEG.
+    pub(crate) fn photo(&self) -> Vec<u8> {
+        self.screenshot(&json!({ "format": "jpeg", "quality": 82 }))
+    }
+
+    fn screenshot(&self, params: &Value) -> Vec<u8> {
+        let taken = self.command("Page.captureScreenshot", params);
         from_base64(taken["data"].as_str().expect("a picture"))
     }
 
