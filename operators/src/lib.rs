@@ -10,10 +10,17 @@ mod gpu;
 mod heads;
 pub mod media;
 mod model;
+pub mod onvif;
 mod operator;
 mod pictures;
 pub mod pixels;
 pub mod sinks;
+#[cfg(test)]
+#[path = "../../tests/shared/soap_server.rs"]
+mod soap_server;
+#[cfg(test)]
+#[path = "../../tests/shared/tiny_encoders.rs"]
+mod tiny_encoders;
 
 pub use catalog::{heads, operators};
 pub use ffmpeg_info::{VideoDevices, ffmpeg_versions, h264_encoder, video_devices};
@@ -24,7 +31,7 @@ pub use model::{
     BareDecoder, CutError, GpuOptions, InspectedHead, InspectedPort, Inspection, LayerChain, LoadError,
     LoadRequest, MAX_MODEL_BYTES, ModelError, ModelFile, OnnxModel, OnnxPartitionLoader, OpenError,
     OutputDifference, PartitionedOnnx, Precision, Provider, RejectedBoundary, RuntimeLibraryError,
-    ServerModel, SessionOperation, ValidatedCut, dump_index, find_runtime, inspect, limit_heap_arenas, load,
+    ServerModel, SessionOperation, TextEncoder, ValidatedCut, dump_index, find_runtime, inspect, limit_heap_arenas, load,
     load_runtime, observe_sessions, read_model, return_unused_memory,
 };
 pub use operator::{OperatorError, OperatorRequest, PythonFunction, PythonModel, operator};

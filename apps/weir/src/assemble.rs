@@ -10,6 +10,7 @@ use weir_graph::{
     SinkNode, SourceNode,
 };
 use weir_operators::media::SourceOptions;
+use weir_operators::sinks::with_ptz_camera;
 use weir_operators::{
     GpuOptions, LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest, Precision, Provider,
     PythonFunction, PythonModel, ServerModel,
@@ -21,7 +22,7 @@ use crate::error::{ErrorList, UserError};
 use crate::extensions::Extensions;
 use crate::process::cores;
 use crate::zoo::Zoo;
-use crate::{plans, probe};
+use crate::{plans, probe, search};
 
 /// Bytes of a file that holds a token.
 const MAX_TOKEN_BYTES: u64 = 64 << 10;
@@ -81,7 +82,7 @@ pub(crate) fn assemble_extended(
         return Err(UserError::new(message).into());
     }
     let mut errors = ErrorList::default();
-    let sinks = errors.take(sinks(&graph, out, extensions));
+    let sinks = errors.take(sinks(&graph, (out, zoo), extensions));
     let needs_runtime =
         |node: &ModelNode| !graph.is_emulated(node) && python_function(node, &graph).is_none();
     let runs_models = graph.models().iter().any(needs_runtime);
@@ -387,7 +388,7 @@ fn operator(
 /// A sink with keys that do not make one.
 pub(crate) fn sinks(
     graph: &Graph,
-    out: Option<&Path>,
+    (out, zoo): (Option<&Path>, &Zoo),
     extensions: &Extensions,
 ) -> anyhow::Result<Vec<Box<dyn SinkFactory>>> {
     let paths = out.map(|out| sink_paths(graph.sinks(), out));
@@ -399,6 +400,15 @@ pub(crate) fn sinks(
         }
         if let Some(sink) = extensions.sink_of(node, &settings) {
             return sink;
+        }
+        if node.kind == search::SINK {
+            search::add_model(&mut settings, graph, zoo)?;
+        }
+        let moved = settings.text("camera").filter(|_| node.kind == "ptz");
+        let moved = moved.and_then(|name| graph.sources().iter().find(|source| source.name == name));
+        if let Some((source, service)) = moved.and_then(|it| Some((it, it.connection.onvif.as_ref()?))) {
+            let login = source.connection.login.as_ref();
+            settings = with_ptz_camera(settings, &service.address, &source.uri, login);
         }
         let streams = streams_of_sink(graph, index);
         let sink = weir_operators::sinks::sink_for(&node.kind, &settings, &streams);

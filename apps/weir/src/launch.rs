@@ -178,7 +178,7 @@ pub(crate) fn files(
         graph
             .sinks()
             .iter()
-            .zip(sinks(graph, options.out.as_deref(), &Extensions::default())?)
+            .zip(sinks(graph, (options.out.as_deref(), zoo), &Extensions::default())?)
     {
         for path in sink.targets() {
             files.write(format!("sink {}", node.name), path);

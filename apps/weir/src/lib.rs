@@ -23,6 +23,7 @@ mod error;
 mod exposition;
 mod extensions;
 mod fleet;
+mod frigate;
 mod gears_problem;
 mod gears_watch;
 mod gpu;
@@ -43,6 +44,7 @@ mod reload;
 mod report;
 mod samples;
 mod score;
+mod search;
 mod service;
 mod settings;
 mod setup;
@@ -75,7 +77,8 @@ pub use {weir_flow as flow, weir_graph as graph, weir_runtime as runtime};
 /// another name than in the graph. FFmpeg is off because damaged data is counted, and clients of brokers are off
 /// because sinks report their errors.
 const DEFAULT_LOG: &str = "error,audit=info,ffmpeg=off,async_nats=off,rskafka=off,weir::outputs=warn,weir::traces=warn,weir::incidents=warn,\
-                           weir_operators::media::video_place=warn,weir_operators::sinks=warn,\
+                           weir_operators::media::video_place=warn,weir_operators::sinks=warn,weir_operators::sinks::ptz=info,\
+                           weir_runtime::source::camera=info,\
                            weir_operators::operator::python=info";
 
 /// Commands and options of the program, such as documents may show them.

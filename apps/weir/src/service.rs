@@ -9,6 +9,7 @@ mod keeping;
 mod masked_text;
 mod ready;
 mod refusals;
+mod search;
 pub(crate) mod secrets;
 mod stream_keys;
 mod stream_picture;
@@ -30,7 +31,7 @@ use weir_operators::sinks::SegmentCache;
 use weir_runtime::{Assembly, Control, Progress, Snapshot, StreamError};
 use weir_serve::{
     ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, GraphCheck, GraphSave, IncidentChange,
-    IncidentQuery, Kept, LiveQueue, NotReady, PictureRequest, PictureSender, Refusal, StreamPatch,
+    IncidentQuery, Kept, LiveQueue, LiveView, NotReady, PictureRequest, PictureSender, Refusal, SearchQuery, StreamPatch,
     StreamRequest, Token, Watching,
 };
 use weir_types::Span;
@@ -45,6 +46,7 @@ use crate::lock::lock;
 use crate::pictures::{self, Pictures};
 use crate::process::process_use;
 use crate::reload::{self, Applied, Author, LoadedGraph, Problem};
+use crate::search::TextEncoders;
 use crate::settings::Settings;
 use crate::traces::SpanCounts;
 use crate::zoo::Zoo;
@@ -110,6 +112,7 @@ pub(crate) struct Service {
     live: Arc<Live>,
     /// Segments of archives that were described.
     segments: SegmentCache,
+    text_encoders: TextEncoders,
     pictures: Arc<Pictures>,
     /// The fleet as clients see it, where this engine is in one.
     fleet: OnceLock<Arc<Mutex<Value>>>,
@@ -161,6 +164,7 @@ impl Service {
             metrics,
             live: Arc::default(),
             segments: SegmentCache::default(),
+            text_encoders: TextEncoders::default(),
             pictures: Arc::default(),
             fleet: OnceLock::new(),
             spans: OnceLock::new(),
@@ -549,8 +553,16 @@ impl Backend for Service {
         self.export_archive(stream, range)
     }
 
-    fn watch(&self, name: &str, pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
-        let watching = self.live.watch(self.control()?, name, pictures, queue);
+    fn search(&self, query: &SearchQuery) -> Result<Value, ApiError> {
+        self.search_tracks(query)
+    }
+
+    fn track_picture(&self, id: &str) -> Result<Vec<u8>, ApiError> {
+        self.picture_of_track(id)
+    }
+
+    fn watch(&self, name: &str, view: LiveView, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
+        let watching = self.live.watch(self.control()?, name, view, queue);
         Ok(Box::new(watching.map_err(|error| refused(&error))?))
     }
 

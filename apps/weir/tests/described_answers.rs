@@ -56,6 +56,7 @@ fn states_are_as_described() {
         "/api/streams",
         "/api/drops",
         "/api/incidents",
+        "/api/search",
         "/api/policy",
         "/api/graph",
     ] {

@@ -125,6 +125,23 @@ pub enum Attribute {
     },
 }
 
+impl Attribute {
+    /// The word that it is shown and searched by, such as a text, a class or a name; `None` if it is none.
+    #[must_use]
+    pub fn word(&self) -> Option<&str> {
+        match self {
+            Self::Text { text, .. } => Some(text),
+            Self::Class { class, .. } => Some(class),
+            Self::Match {
+                r#match: Some(name), ..
+            } => Some(name),
+            // It was compared with a gallery, and no entry is near enough.
+            Self::Match { cosine: Some(_), .. } => Some("unknown"),
+            _ => None,
+        }
+    }
+}
+
 /// An attribute for an object of this or an earlier module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObjectAttribute {

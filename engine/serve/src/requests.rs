@@ -32,6 +32,7 @@ use crate::page;
 use crate::rights::{self, Scope};
 use crate::role::Identity;
 use crate::routes::{GRAPH_SCHEMA, OPENAPI, Operation};
+use crate::search;
 
 /// The largest body: a stream takes some hundred bytes.
 const MAX_BODY_BYTES: usize = 64 << 10;
@@ -50,6 +51,7 @@ pub(crate) struct Api {
     pub(crate) watched: Watched,
     pub(crate) clips: Clips,
     pub(crate) exports: Clips,
+    pub(crate) searches: Clips,
     pub(crate) pictures: PicturePlaces,
     /// Time at which the server began to answer: messages to clients are sent at whole intervals from then
     /// on.
@@ -153,6 +155,9 @@ impl Api {
         if right.scope == Scope::Stream {
             rights::check_stream(&asking.identity, name)?;
         }
+        if right.scope == Scope::Track {
+            search::check_track(&asking.identity, name)?;
+        }
         match operation {
             Operation::Infer => return infer::answer(&self, Request::from_parts(parts, body)).await,
             Operation::KServe(operation) => {
@@ -165,6 +170,10 @@ impl Api {
             Operation::Incidents => {
                 let identity = Arc::clone(&asking.identity);
                 return incidents::list(self, identity, &parts.uri).await;
+            }
+            Operation::Search => {
+                let identity = Arc::clone(&asking.identity);
+                return search::answer(self, identity, &parts.uri).await;
             }
             Operation::Session => return Ok(answer(shown(asking))),
             Operation::SignOut => return Ok(self.sign_out(&head)),
@@ -254,6 +263,7 @@ impl Api {
             | Operation::Watch
             | Operation::WatchAll
             | Operation::Incidents
+            | Operation::Search
             | Operation::Infer
             | Operation::Archive(_)
             | Operation::KServe(_) => Ok(Json(json!({ "status": "ok" })).into_response()),
@@ -319,6 +329,9 @@ impl Api {
             }
             Operation::IncidentPicture => backend
                 .incident_picture(name)
+                .map(|picture| file("image/jpeg", picture)),
+            Operation::TrackPicture => backend
+                .track_picture(name)
                 .map(|picture| file("image/jpeg", picture)),
             Operation::IncidentClip => clip::answer(&self.clips, backend.incident_clip(name)?),
             Operation::Policy => backend.policy().map(answer),

@@ -18,6 +18,8 @@ pub(crate) enum Scope {
     Stream,
     /// The stream of the incident that the path names.
     Incident,
+    /// The stream of the track that the path names.
+    Track,
     /// All cameras; the answer to a limited client has its own cameras only.
     Filtered,
     /// The engine as a whole: refused for limited clients.
@@ -68,6 +70,8 @@ const RIGHTS: &[(Operation, Right)] = &[
     right(Operation::ChangeIncident, Role::Operate, Scope::Incident),
     right(Operation::IncidentPicture, Role::View, Scope::Incident),
     right(Operation::IncidentClip, Role::View, Scope::Incident),
+    right(Operation::Search, Role::View, Scope::Filtered),
+    right(Operation::TrackPicture, Role::View, Scope::Track),
     right(Operation::Readiness, Role::View, Scope::Engine),
     right(Operation::Metrics, Role::View, Scope::Engine),
     right(Operation::Drops, Role::View, Scope::Engine),
@@ -169,7 +173,7 @@ mod tests {
                 route.method,
                 route.path
             );
-            if matches!(right.scope, Scope::Stream | Scope::Incident) {
+            if matches!(right.scope, Scope::Stream | Scope::Incident | Scope::Track) {
                 assert!(route.path.contains("{name}"), "{}", route.path);
             }
         }

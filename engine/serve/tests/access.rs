@@ -21,7 +21,7 @@ use crate::common::{Memory, TOKEN, ask, becomes, error, options, start_with};
 
 const VIEWER: &str = "viewer-0123456789";
 const GUARD: &str = "guard-0123456789";
-const LOBBY: &str = "lobby-0123456789";
+pub(crate) const LOBBY: &str = "lobby-0123456789";
 
 /// A file of tokens, readable by its owner only.
 fn tokens_file(folder: &TempDir, text: &str) -> PathBuf {
@@ -39,7 +39,7 @@ fn tokens() -> String {
     )
 }
 
-fn start_with_tokens(folder: &TempDir) -> (Server, Arc<Memory>) {
+pub(crate) fn start_with_tokens(folder: &TempDir) -> (Server, Arc<Memory>) {
     let path = tokens_file(folder, &tokens());
     start_with(options(AccessOptions {
         token: Some(Token::parse(TOKEN, "a test").unwrap()),
@@ -48,7 +48,7 @@ fn start_with_tokens(folder: &TempDir) -> (Server, Arc<Memory>) {
     }))
 }
 
-fn bearer(token: &str) -> String {
+pub(crate) fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")
 }
 
@@ -117,6 +117,7 @@ fn viewer_of_some_cameras_sees_no_others() {
         "/api/streams/north/drops",
         "/api/incidents/north/picture",
         "/api/incidents/north/clip",
+        "/api/search/north%2F1/picture",
         "/metrics",
         "/readyz",
         "/api/graph",

@@ -9,3 +9,4 @@ mod common;
 mod graph_file;
 mod incidents;
 mod kserve;
+mod search;

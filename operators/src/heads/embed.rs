@@ -44,19 +44,39 @@ pub(super) const KIND: HeadKind = HeadKind {
     build,
 };
 
-struct Embed;
+/// Outputs that hold the vector where a model has several, as encoders of CLIP, SigLIP and DINO have: the first that there is.
+const OUTPUTS: [&str; 2] = ["image_embeds", "pooler_output"];
+
+struct Embed {
+    /// Position of the output with the vector.
+    output: usize,
+}
 
 fn build(_: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-    match specs {
-        [only] if only.readable && only.shape.iter().product::<usize>() >= 2 => Ok(Box::new(Embed)),
-        _ => Err(unfit(specs, "one of [dimensions]")),
+    let named = |name: &&str| specs.iter().position(|spec| spec.name == **name);
+    let output = match specs {
+        [_] => Some(0),
+        several => OUTPUTS
+            .iter()
+            .find_map(named)
+            .filter(|index| several[*index].shape.len() == 1),
+    };
+    let is_vector = |spec: &OutputSpec| spec.readable && spec.shape.iter().product::<usize>() >= 2;
+    match output.filter(|index| is_vector(&specs[*index])) {
+        Some(output) => Ok(Box::new(Embed { output })),
+        None => Err(unfit(
+            specs,
+            "one of [dimensions], or image_embeds or pooler_output",
+        )),
     }
 }
 
 impl Head for Embed {
     fn decode(&self, outputs: &[Output<'_>], _: &ItemTransform) -> Inference {
         let length = |data: &[f32]| data.iter().map(|value| value * value).sum::<f32>().sqrt();
-        let attribute = outputs.first().map(|output| (output.data, length(output.data)));
+        let attribute = outputs
+            .get(self.output)
+            .map(|output| (output.data, length(output.data)));
         let attribute = attribute
             .filter(|(_, length)| *length > 1e-12 && length.is_finite())
             .map(|(data, length)| {
@@ -76,9 +96,39 @@ mod tests {
     use super::*;
 
     #[test]
+    fn vector_of_an_encoder_is_its_pooled_output() {
+        let port = [None, Some(3), Some(32), Some(32)];
+        let input = Input::read(&KIND.input_defaults, &Settings::default(), &port).expect("read");
+        let spec = |name: &str, shape: &[usize]| OutputSpec {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+            readable: true,
+        };
+        let states = || spec("last_hidden_state", &[50, 2]);
+        let read = |specs: &[OutputSpec]| {
+            let head = KIND.build(&Settings::default(), &input, specs).ok()?;
+            let data: Vec<[f32; 2]> = (0..specs.len()).map(|place| [1.0, place as f32]).collect();
+            let outputs: Vec<Output<'_>> = data.iter().map(|data| Output { data }).collect();
+            match head.decode(&outputs, &ItemTransform::identity(1, 1)).attribute {
+                Some(Attribute::Match { vector, .. }) => {
+                    vector.map(|vector| (vector[1] / vector[0]) as usize)
+                }
+                _ => None,
+            }
+        };
+        assert_eq!(read(&[states(), spec("pooler_output", &[2])]), Some(1));
+        assert_eq!(
+            read(&[states(), spec("pooler_output", &[2]), spec("image_embeds", &[2])]),
+            Some(2)
+        );
+        assert_eq!(read(&[states(), spec("logits", &[2])]), None);
+        assert_eq!(read(&[spec("any", &[2])]), Some(0));
+    }
+
+    #[test]
     fn vectors_are_normalised_and_zeros_give_none() {
         let decode = |data: &[f32]| {
-            Embed
+            Embed { output: 0 }
                 .decode(&[Output { data }], &ItemTransform::identity(1, 1))
                 .attribute
         };

@@ -35,6 +35,7 @@ mod runtime;
 mod session;
 mod session_steps;
 mod sized;
+mod text_encoder;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub use runtime::{
 };
 use runtime::{OutputView, Port};
 use session::OnnxSession;
+pub use text_encoder::TextEncoder;
 
 /// Location of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]

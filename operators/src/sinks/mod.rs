@@ -6,6 +6,7 @@
 mod addresses;
 mod alarm_keys;
 mod check_writable;
+mod describe;
 mod event;
 mod event_shapes;
 mod event_sink;
@@ -13,8 +14,9 @@ mod feature;
 mod jsonl;
 mod kafka;
 mod line_file;
-#[cfg(any(feature = "kafka", feature = "nats"))]
+#[cfg(any(feature = "kafka", feature = "mail", feature = "nats"))]
 mod local_runtime;
+mod mail;
 mod mp4;
 mod mqtt;
 mod nats;
@@ -22,8 +24,10 @@ mod null;
 mod outbox;
 mod outbox_keys;
 mod parquet;
+mod ptz;
 mod push;
 mod recording;
+mod search;
 mod secret;
 mod tables;
 pub(crate) mod target;
@@ -36,9 +40,15 @@ pub use check_writable::check_writable;
 pub use event::{SCHEMA, attributes_value, event_line, incident_value, state_name, track_value, write_event};
 pub use mp4::{annotated_png, grid_png};
 pub use null::CountingSink;
+pub use ptz::with_ptz_camera;
 pub use recording::{
     ArchiveReader, ClipOf, Export, ExportError, Listing, MAX_EXPORT_MS, MAX_LISTED, Segment, SegmentCache,
     SegmentFile, SegmentName, clip_start_ms, has_clip, open_clip, pin_clip, recordings_overlap,
+};
+
+pub use search::{
+    EMBED, EMBED_ATTRIBUTE, EMBED_DIGEST, EMBED_MODEL, Findings, FoundTrack, QueryVector, SearchBy,
+    SearchFilter, SearchReader, SearchWords, TextEncoderFiles, TrackRecord, TrackVector,
 };
 
 /// All sinks: one is registered by one line here.
@@ -50,12 +60,16 @@ static KINDS: &[SinkKind] = &[
     push::KIND,
     mqtt::KIND,
     webhook::KIND,
+    mail::KIND,
     nats::KIND,
     kafka::KIND,
+    ptz::KIND,
+    describe::KIND,
     tables::CSV,
     tables::MOT,
     tables::COCO,
     parquet::KIND,
+    search::KIND,
     null::KIND,
 ];
 
@@ -103,10 +117,20 @@ pub fn catalog() -> Vec<SinkSpec> {
 fn check_of(kind: &str) -> SinkCheck {
     match kind {
         "webhook" => SinkCheck(webhook::faults),
+        "mail" => SinkCheck(mail::faults),
         "push" => SinkCheck(push::faults),
+        "ptz" => SinkCheck(ptz::faults),
+        "describe" => SinkCheck(describe::faults),
+        "search" => SinkCheck(search::faults),
         "mqtt" | "nats" | "kafka" => SinkCheck(alarm_keys::faults),
         _ => SinkCheck::default(),
     }
+}
+
+/// Server of models that a sink of `kind` sends pictures to, as messages show it, and the name of the model; `None`: there is none.
+#[must_use]
+pub fn model_server(kind: &str, settings: &Settings) -> Option<(String, String)> {
+    (kind == describe::KIND.name).then(|| describe::server_of(settings))?
 }
 
 /// Whether each stream has a file of its own in a sink of `kind`, also where its `path` does not contain `{stream}`.

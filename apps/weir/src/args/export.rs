@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 
-use crate::times;
+use super::search::time;
 
 /// `weir export`.
 #[derive(Debug, Group)]
@@ -27,9 +27,4 @@ pub(crate) struct Export {
     /// Replace the video if it exists
     #[arg(long)]
     pub(crate) overwrite: bool,
-}
-
-/// A time in milliseconds since 1970 (UTC).
-fn time(text: &str) -> Result<u64, String> {
-    times::read_time(text).ok_or_else(|| times::FORMS.to_owned())
 }

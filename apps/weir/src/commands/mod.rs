@@ -2,6 +2,7 @@
 
 mod check;
 mod check_memory;
+mod check_tiles;
 mod detect;
 mod discover;
 mod doctor;
@@ -11,6 +12,7 @@ mod gears;
 mod gears_plan;
 mod gpu_check;
 mod graph;
+mod import;
 mod init;
 mod jobs;
 mod manual;
@@ -23,6 +25,7 @@ mod replay;
 mod run;
 mod schema;
 mod score;
+mod search;
 mod serve;
 mod session_memory;
 mod simulate;
@@ -33,7 +36,7 @@ mod verify;
 mod worker;
 mod zones;
 
-use crate::args::{Args, Command, Gears, Models};
+use crate::args::{Args, Command, Gears, Import, Models};
 use crate::settings::Settings;
 use crate::zoo::Zoo;
 
@@ -52,6 +55,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let zoo = Zoo::new(&settings)?.with_python(args.command.python())?;
     match args.command {
         Command::Init(args) => init::init(&args, &zoo),
+        Command::Import(Import::Frigate(args)) => import::frigate(&args, &zoo),
         Command::Discover(args) => discover::discover(&args),
         Command::Run(args) => run::run(args, &settings, &zoo),
         Command::Serve(args) => serve::serve(args, &settings, &zoo),
@@ -79,6 +83,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Worker(args) => worker::worker(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Export(args) => export::export(&args, &zoo),
+        Command::Search(args) => search::search(&args, &zoo),
         Command::Zones(args) => zones::zones(&args, &zoo),
         Command::Doctor => doctor::doctor(&settings, &zoo),
         Command::GpuCheck(args) => gpu_check::gpu_check(&args, &settings, &zoo),

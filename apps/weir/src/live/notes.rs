@@ -156,16 +156,7 @@ fn part(at: Point, (width, height): (u32, u32)) -> [f32; 2] {
 
 /// The text, the class or the name in an attribute; `None` for attributes without one.
 pub(super) fn word(attribute: &Attribute) -> Option<&str> {
-    match attribute {
-        Attribute::Text { text, .. } => Some(text),
-        Attribute::Class { class, .. } => Some(class),
-        Attribute::Match {
-            r#match: Some(name), ..
-        } => Some(name),
-        // Compared with a gallery, and near enough to nobody in it.
-        Attribute::Match { cosine: Some(_), .. } => Some("unknown"),
-        _ => None,
-    }
+    attribute.word()
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ fn parsed<T: FromStr>(name: &str, value: Option<&str>, form: &str) -> Result<Opt
 }
 
 /// A number from 1 to `max`.
-fn bounded(name: &str, value: Option<&str>, max: usize) -> Result<Option<usize>, ApiError> {
+pub(super) fn bounded(name: &str, value: Option<&str>, max: usize) -> Result<Option<usize>, ApiError> {
     let form = format!("a number from 1 to {max}");
     let number = parsed::<usize>(name, value, &form)?;
     match number {

@@ -220,7 +220,7 @@ impl Zoo {
         self.mirror.as_deref()
     }
 
-    fn entry(&self, name: &str) -> anyhow::Result<&Entry> {
+    pub(crate) fn entry(&self, name: &str) -> anyhow::Result<&Entry> {
         self.entries.get(name).ok_or_else(|| {
             let known = self.entries.keys().map(String::as_str);
             let meant = weir_config::spelling::nearest(name, known);

@@ -67,27 +67,34 @@ pub(super) fn check_trackers(
 
 /// Whether the module by whose embeddings a tracker knows objects again makes any, and hands them on.
 fn check_appearance(raw: &RawGraph, tracker: &RawTracker, diagnostics: &mut Diagnostics) {
-    let Some(named) = tracker.settings.text("appearance") else {
-        return;
-    };
+    if let Some(named) = tracker.settings.text("appearance") {
+        let owner = format!("tracker \"{}\": `appearance`", tracker.name.value);
+        embeddings_of(raw, named, (&owner, tracker.name.at), diagnostics);
+    }
+}
+
+/// The module of that name, if it makes embeddings and hands them on; otherwise it is reported for the key `owner`.
+pub(super) fn embeddings_of(
+    raw: &RawGraph,
+    named: &str,
+    (owner, at): (&str, usize),
+    diagnostics: &mut Diagnostics,
+) -> Option<usize> {
     let names = || raw.modules.iter().map(|module| module.name.value.as_str());
-    let module = raw.modules.iter().find(|module| module.name.value == named);
+    let module = names().position(|name| name == named);
     let (message, hint) = match module {
         None => {
             let hint = spelling::hint(named, "modules", names());
-            (format!("`appearance`: there is no module \"{named}\""), hint)
+            (format!("there is no module \"{named}\""), hint)
         }
-        Some(module) if module.settings.flag("vector", false) => return,
+        Some(module) if raw.modules[module].settings.flag("vector", false) => return Some(module),
         Some(_) => {
             let hint = "name one with operator = \"embed\" and vector = true".to_owned();
-            (
-                format!("`appearance`: \"{named}\" produces no embeddings"),
-                Some(hint),
-            )
+            (format!("\"{named}\" produces no embeddings"), Some(hint))
         }
     };
-    let message = format!("tracker \"{}\": {message}", tracker.name.value);
-    diagnostics.add_if_parsed(tracker.name.at, message, hint);
+    diagnostics.add_if_parsed(at, format!("{owner}: {message}"), hint);
+    None
 }
 
 /// Whether modules that run per track know tracks of what they take.

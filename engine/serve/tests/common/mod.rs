@@ -10,9 +10,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_serve::{
     AccessOptions, ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, BasePath, GraphCheck,
-    GraphSave, IncidentChange, IncidentQuery, Kept, LiveKind, LiveMessage, LiveQueue, NotReady, Picture,
-    PictureAnswer, PictureInput, PictureObject, PictureRequest, PictureSender, Refusal, ServeOptions, Server,
-    StreamPatch, StreamRequest, Token, Watching,
+    GraphSave, IncidentChange, IncidentQuery, Kept, LiveKind, LiveMessage, LiveQueue, LiveView, NotReady,
+    Picture, PictureAnswer, PictureInput, PictureObject, PictureRequest, PictureSender, Refusal, SearchQuery,
+    ServeOptions, Server, StreamPatch, StreamRequest, Token, Watching,
 };
 
 /// Connections at a time.
@@ -125,6 +125,17 @@ impl Backend for Memory {
         Ok(File::open(file.path()).unwrap())
     }
 
+    fn search(&self, query: &SearchQuery) -> Result<Value, ApiError> {
+        self.asked.lock().unwrap().push(format!("search {query:?}"));
+        let track = |id: &str, stream: &str| json!({ "id": id, "stream": stream });
+        Ok(json!({ "available": true, "results": [track("north/1", "north"), track("south/2", "south")] }))
+    }
+
+    fn track_picture(&self, id: &str) -> Result<Vec<u8>, ApiError> {
+        let stream = id.split('/').next().unwrap();
+        self.ask("track picture of", stream).map(|()| b"JPEG".to_vec())
+    }
+
     fn archive_cameras(&self) -> Result<Value, ApiError> {
         let camera = |name: &str| json!({ "stream": name, "from_ms": 1_000, "to_ms": 2_000, "segments": 1 });
         Ok(json!({ "cameras": [camera("north"), camera("yard")] }))
@@ -166,8 +177,8 @@ impl Backend for Memory {
         (id == "north").then(|| id.to_owned())
     }
 
-    fn watch(&self, name: &str, _pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
-        self.ask("watch", name)?;
+    fn watch(&self, name: &str, view: LiveView, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {
+        self.ask(if view == LiveView::Sound { "hear" } else { "watch" }, name)?;
         queue.push(&LiveMessage::text(LiveKind::Begin, "hello".to_owned()));
         Ok(Box::new(()))
     }

@@ -16,7 +16,7 @@ const NAME: &str = ".weir-recording.lock";
 static HELD: Mutex<BTreeMap<PathBuf, Weak<File>>> = Mutex::new(BTreeMap::new());
 
 /// Locks a folder that is there for as long as the result is kept.
-pub(super) fn hold(folder: &Path) -> Result<Arc<File>, SinkError> {
+pub(in super::super) fn hold(folder: &Path) -> Result<Arc<File>, SinkError> {
     let fail = |error: std::io::Error| io_failed(folder, &error);
     let key = folder.canonicalize().map_err(fail)?;
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);

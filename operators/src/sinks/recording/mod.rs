@@ -27,7 +27,7 @@ mod ring;
 pub(super) use archive::KIND as ARCHIVE;
 pub(super) use clips::KIND as CLIPS;
 pub use find::{ClipOf, clip_start_ms, has_clip, open_clip, pin_clip};
-#[cfg(feature = "parquet")]
+pub(super) use folder_lock::hold as hold_folder;
 pub(super) use names::stem as time_name;
 pub use pattern::recordings_overlap;
 pub use playback::{
