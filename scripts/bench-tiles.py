@@ -121,7 +121,12 @@ def precision(events, truth, *more):
 
 
 def scores(events):
-    return [100 * precision(events, truth)["all"]["mean_ap"] for truth in (TRUTH, truth_of(True), truth_of(False))]
+    return [percent(precision(events, truth), "all") for truth in (TRUTH, truth_of(True), truth_of(False))]
+
+
+def percent(accuracy, which):
+    """0 where no frame was delivered."""
+    return 100 * (accuracy[which]["mean_ap"] or 0)
 
 
 def offline(grid):
@@ -153,7 +158,7 @@ def sahi(grid):
 def gears(item_s):
     """A gear for each grid, up to nine tenths of the load that it sustains, the finest first."""
     count = lambda grid: 1 if grid == (1, 1) else grid[0] * grid[1] + 1
-    lines = ['graph = "tiles"', "number = 1", 'shift = { window = "2s", waiting = 4 }']
+    lines = ['graph = "tiles"', "number = 1", 'shift = { window = "2s", dwell = "4s" }']
     for grid in reversed(GRIDS):
         up_to = 0.9 / (item_s * count(grid))
         stage = f'{{ model = "detector", tiles = [{grid[0]}, {grid[1]}] }}'
@@ -185,7 +190,7 @@ def live(rule, seconds, many):
         sys.exit(service.said())
     ran = json.loads((OUT / "report.json").read_text())
     accuracy = precision(OUT / "events.jsonl", TRUTH, "--loop")
-    return ran, [100 * accuracy[which]["mean_ap"] for which in ("all", "delivered")]
+    return ran, [percent(accuracy, which) for which in ("all", "delivered")]
 
 
 def change(service, *request):
