@@ -9,12 +9,13 @@ use rumqttc::{
 };
 
 use super::super::tls;
+use super::discovery::MAX_CONFIG_BYTES;
 
 /// Requests that may wait for the connection.
 const MAX_REQUESTS: usize = 64;
 
-/// States of the broker that are taken in, and bytes of one and of its topic.
-const MAX_FOUND: usize = 4_096;
+/// Bytes of states of the broker that are taken in, in all, of one and of its topic.
+const MAX_FOUND: usize = 16 << 20;
 const MAX_FOUND_BYTES: usize = 64;
 const MAX_TOPIC_BYTES: usize = 1_024;
 
@@ -24,10 +25,50 @@ enum Signal {
     Up,
     /// The broker has acknowledged the next packet.
     Acknowledged,
-    /// The broker keeps a state of that topic.
-    Retained(String, Vec<u8>),
+    /// The broker has answered the next subscription.
+    Subscribed,
+    /// A message that is watched.
+    Found(Found),
     /// It is over, for this reason.
     Down(String),
+}
+
+/// A message that an earlier run has left at the broker, or that another client has published.
+pub(super) struct Found {
+    pub(super) topic: String,
+    pub(super) payload: Vec<u8>,
+    /// Whether the broker had it before.
+    pub(super) is_retained: bool,
+}
+
+/// Topics of which messages are taken in, beside retained counts.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    /// Topic of our own availability.
+    pub(super) available: String,
+    /// Beginning of the topics of our configurations.
+    pub(super) configs: Option<String>,
+}
+
+impl Watched {
+    pub(super) fn is_config(&self, topic: &[u8]) -> bool {
+        let configs = self.configs.as_ref();
+        configs.is_some_and(|beginning| topic.starts_with(beginning.as_bytes()))
+    }
+
+    /// Whether a message is taken in: retained counts and configurations, and what others do to our availability and our
+    /// configurations.
+    fn takes(&self, message: &Publish) -> bool {
+        let is_config = self.is_config(&message.topic);
+        let is_available = *message.topic == *self.available.as_bytes();
+        let max_bytes = match (is_config, message.retain) {
+            (true, true) => MAX_CONFIG_BYTES,
+            (true, false) => 0,
+            (false, _) => MAX_FOUND_BYTES,
+        };
+        let is_watched = message.retain || is_config || is_available;
+        is_watched && message.payload.len() <= max_bytes && message.topic.len() <= MAX_TOPIC_BYTES
+    }
 }
 
 /// See the module. Packets are acknowledged in the order in which they were published (MQTT 3.1.1, 4.6).
@@ -37,7 +78,9 @@ pub(super) struct Line {
     is_up: bool,
     published: u64,
     acknowledged: u64,
-    found: Vec<(String, Vec<u8>)>,
+    /// Subscriptions without an answer.
+    unanswered: u64,
+    found: Vec<Found>,
 }
 
 impl Line {
@@ -45,12 +88,12 @@ impl Line {
     ///
     /// # Errors
     /// The machine gives no thread.
-    pub(super) fn open(options: MqttOptions) -> Result<Self, String> {
+    pub(super) fn open(options: MqttOptions, watched: Watched) -> Result<Self, String> {
         let made = Client::builder(options).capacity(MAX_REQUESTS).try_build();
         let (client, connection) = made.map_err(|error| error.to_string())?;
         let (sender, signals) = channel();
         let thread = std::thread::Builder::new().name("weir-mqtt-line".to_owned());
-        let thread = thread.spawn(move || drive(connection, &sender));
+        let thread = thread.spawn(move || drive(connection, &sender, &watched));
         thread.map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(Self {
             client,
@@ -58,6 +101,7 @@ impl Line {
             is_up: false,
             published: 0,
             acknowledged: 0,
+            unanswered: 0,
             found: Vec::new(),
         })
     }
@@ -67,7 +111,8 @@ impl Line {
         match self.signals.recv_timeout(wait) {
             Ok(Signal::Up) => self.is_up = true,
             Ok(Signal::Acknowledged) => self.acknowledged += 1,
-            Ok(Signal::Retained(topic, state)) => self.found.push((topic, state)),
+            Ok(Signal::Subscribed) => self.unanswered = self.unanswered.saturating_sub(1),
+            Ok(Signal::Found(found)) => self.found.push(found),
             Ok(Signal::Down(reason)) => return Err(reason),
             Err(RecvTimeoutError::Timeout) => return Ok(false),
             Err(RecvTimeoutError::Disconnected) => return Err("the connection is over".to_owned()),
@@ -93,11 +138,21 @@ impl Line {
     /// Asks for the states that the broker keeps of topics like this. A broker that does not allow it keeps them to itself.
     pub(super) fn ask_for_states(&mut self, topics: &str) -> Result<(), String> {
         let asked = self.client.try_subscribe(topics, QoS::AtMostOnce);
+        self.unanswered += 1;
         asked.map_err(|error| error.to_string())
     }
 
-    /// The states that came since the last time.
-    pub(super) fn take_found(&mut self) -> Vec<(String, Vec<u8>)> {
+    /// Waits until the broker has answered all subscriptions, or for that time.
+    pub(super) fn wait_until_subscribed(&mut self, mut slices: u32, slice: Duration) -> Result<(), String> {
+        while self.unanswered > 0 && slices > 0 {
+            self.wait(slice)?;
+            slices -= 1;
+        }
+        Ok(())
+    }
+
+    /// The messages that came since the last time.
+    pub(super) fn take_found(&mut self) -> Vec<Found> {
         std::mem::take(&mut self.found)
     }
 
@@ -129,16 +184,22 @@ impl Line {
 }
 
 /// The thread of a connection.
-fn drive(mut connection: Connection, signals: &Sender<Signal>) {
+fn drive(mut connection: Connection, signals: &Sender<Signal>, watched: &Watched) {
     let mut room = MAX_FOUND;
     for event in connection.iter() {
         let signal = match event {
             Ok(Event::Incoming(Packet::ConnAck(_))) => Signal::Up,
             Ok(Event::Incoming(Packet::PubAck(_))) => Signal::Acknowledged,
-            Ok(Event::Incoming(Packet::Publish(kept))) if room > 0 && is_state(&kept) => {
-                room -= 1;
-                let topic = String::from_utf8_lossy(&kept.topic).into_owned();
-                Signal::Retained(topic, kept.payload.to_vec())
+            Ok(Event::Incoming(Packet::SubAck(_))) => Signal::Subscribed,
+            Ok(Event::Incoming(Packet::Publish(message))) if room > 0 && watched.takes(&message) => {
+                if message.retain {
+                    room = room.saturating_sub(MAX_FOUND_BYTES + message.topic.len() + message.payload.len());
+                }
+                Signal::Found(Found {
+                    topic: String::from_utf8_lossy(&message.topic).into_owned(),
+                    payload: message.payload.to_vec(),
+                    is_retained: message.retain,
+                })
             }
             Ok(_) => continue,
             Err(error) => {
@@ -151,11 +212,6 @@ fn drive(mut connection: Connection, signals: &Sender<Signal>) {
             return;
         }
     }
-}
-
-/// Whether a message is a state that may be one of ours: a count.
-fn is_state(message: &Publish) -> bool {
-    message.retain && message.payload.len() <= MAX_FOUND_BYTES && message.topic.len() <= MAX_TOPIC_BYTES
 }
 
 fn reason(error: &ConnectionError) -> String {
@@ -172,15 +228,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_small_kept_states_of_a_broker_are_taken_in() {
+    fn only_small_retained_states_of_a_broker_are_taken_in() {
+        let watched = Watched {
+            available: "weir/available".to_owned(),
+            configs: Some("homeassistant/device/weir".to_owned()),
+        };
         let message = |topic: &str, payload: usize, retain| {
             let mut message = Publish::new(topic, QoS::AtMostOnce, vec![b'1'; payload]);
             message.retain = retain;
-            is_state(&message)
+            watched.takes(&message)
         };
-        assert!(message("weir/north/gate/count", 3, true));
-        assert!(!message("weir/north/gate/count", 3, false));
-        assert!(!message("weir/north/gate/count", MAX_FOUND_BYTES + 1, true));
+        assert!(message("weir/north/car", 3, true));
+        assert!(!message("weir/north/car", 3, false));
+        assert!(!message("weir/north/car", MAX_FOUND_BYTES + 1, true));
         assert!(!message(&"a".repeat(MAX_TOPIC_BYTES + 1), 3, true));
+        let config = "homeassistant/device/weir_north/config";
+        assert!(message(config, MAX_CONFIG_BYTES, true));
+        assert!(!message(config, MAX_CONFIG_BYTES + 1, true));
+        assert!(!message(
+            "homeassistant/device/lamp/config",
+            MAX_FOUND_BYTES + 1,
+            true
+        ));
+        // Another client removes it, or publishes it.
+        assert!(message(config, 0, false));
+        assert!(!message(config, 3, false));
+        assert!(message("weir/available", 7, false));
     }
 }

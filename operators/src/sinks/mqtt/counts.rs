@@ -1,5 +1,5 @@
-//! Current number of objects per stream and class. Only tracked objects count, unless no object of the frame
-//! has a track.
+//! Current number of objects per stream and class, and of all classes together. Only tracked objects count, unless no object of
+//! the frame has a track.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,28 @@ use weir_flow::DeliveredObject;
 /// Streams and classes of which counts are published.
 const MAX_COUNTS: usize = 2_048;
 
+/// Name of the count of all classes together.
+pub(super) const ALL: &str = "all";
+
+/// Objects that a stream shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) now: u64,
+    /// Those that are not stationary.
+    pub(super) active: u64,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// Counts keyed by stream and class.
-    counts: BTreeMap<(String, String), u64>,
+    counts: BTreeMap<(String, String), Count>,
 }
 
 /// Counts of a stream that changed and are to be published.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
     /// New counts by class.
-    pub(super) counts: Vec<(String, u64)>,
+    pub(super) counts: Vec<(String, Count)>,
     /// Whether one of them was not known before.
     pub(super) has_new: bool,
 }
@@ -30,18 +41,24 @@ impl Counts {
         let counted = objects
             .iter()
             .filter(|object| !is_tracked || object.track.is_some());
-        let mut now = BTreeMap::<&str, u64>::new();
+        let mut now = BTreeMap::<&str, Count>::new();
         for object in counted {
-            let settled = object.track.as_ref().map(|track| &*track.class);
+            let track = object.track.as_ref();
+            let settled = track.map(|track| &*track.class);
             let class = settled.filter(|class| !class.is_empty());
-            *now.entry(class.unwrap_or(&object.object.class)).or_default() += 1;
+            let class = class.unwrap_or(&object.object.class);
+            let is_active = track.is_none_or(|track| track.stationary_ms.is_none());
+            for class in [class, ALL].into_iter().take(1 + usize::from(class != ALL)) {
+                let count = now.entry(class).or_default();
+                count.now += 1;
+                count.active += u64::from(is_active);
+            }
         }
-        let known = self.counts.iter().filter(|((of, _), _)| of == stream);
-        let known: BTreeMap<&str, u64> = known.map(|((_, class), count)| (&**class, *count)).collect();
+        let known: BTreeMap<&str, Count> = self.of(stream).collect();
         let mut changed = Changed::default();
         let classes: BTreeSet<&str> = known.keys().chain(now.keys()).copied().collect();
         for class in classes {
-            let count = now.get(class).copied().unwrap_or(0);
+            let count = now.get(class).copied().unwrap_or_default();
             if known.get(class) != Some(&count) {
                 changed.has_new |= !known.contains_key(class);
                 changed.counts.push((class.to_owned(), count));
@@ -55,9 +72,14 @@ impl Counts {
         changed
     }
 
-    /// Streams with their classes, of which there were any.
-    pub(super) fn known(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.counts.keys().map(|(stream, class)| (&**stream, &**class))
+    /// Classes of which the stream has shown any, with their counts.
+    pub(super) fn of<'a>(&'a self, stream: &'a str) -> impl Iterator<Item = (&'a str, Count)> {
+        let of_stream = self.counts.iter().filter(move |((of, _), _)| of == stream);
+        of_stream.map(|((_, class), count)| (&**class, *count))
+    }
+
+    pub(super) fn remove(&mut self, stream: &str) {
+        self.counts.retain(|(of, _), _| of != stream);
     }
 }
 
@@ -67,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    fn object(class: &str, is_tracked: bool) -> DeliveredObject {
+    fn object(class: &str, stationary_ms: Option<Option<f64>>) -> DeliveredObject {
         DeliveredObject {
             id: 0,
             object: Object {
@@ -80,18 +102,28 @@ mod tests {
             },
             parent: None,
             attributes: Vec::new(),
-            track: is_tracked.then(TrackState::default),
+            track: stationary_ms.map(|stationary_ms| TrackState {
+                stationary_ms,
+                ..TrackState::default()
+            }),
         }
     }
 
     #[test]
     fn counts_are_published_when_they_change() {
+        let (untracked, moving, parked) = (None, Some(None), Some(Some(20_000.0)));
         let mut counts = Counts::default();
-        let mut check = |objects: &[DeliveredObject], expected: &[(&str, u64)], has_new: bool| {
+        let mut check = |objects: &[DeliveredObject], expected: &[(&str, u64, u64)], has_new: bool| {
             let changed = counts.on_objects("north", objects);
-            let expected = expected
-                .iter()
-                .map(|(class, count)| ((*class).to_owned(), *count));
+            let expected = expected.iter().map(|(class, now, active)| {
+                (
+                    (*class).to_owned(),
+                    Count {
+                        now: *now,
+                        active: *active,
+                    },
+                )
+            });
             assert_eq!(
                 changed,
                 Changed {
@@ -100,13 +132,20 @@ mod tests {
                 }
             );
         };
-        check(&[object("car", false), object("car", false)], &[("car", 2)], true);
-        check(&[object("car", false), object("car", false)], &[], false);
+        let two = [object("car", untracked), object("car", untracked)];
+        check(&two, &[("all", 2, 2), ("car", 2, 2)], true);
+        check(&two, &[], false);
         // What is tracked counts alone.
-        let mixed = [object("car", true), object("car", false), object("bus", true)];
-        check(&mixed, &[("bus", 1), ("car", 1)], true);
-        check(&[], &[("bus", 0), ("car", 0)], false);
-        let known: Vec<(&str, &str)> = counts.known().collect();
-        assert_eq!(known, [("north", "bus"), ("north", "car")]);
+        let mixed = [
+            object("car", moving),
+            object("car", untracked),
+            object("bus", parked),
+        ];
+        check(&mixed, &[("all", 2, 1), ("bus", 1, 0), ("car", 1, 1)], true);
+        check(&[], &[("all", 0, 0), ("bus", 0, 0), ("car", 0, 0)], false);
+        let known: Vec<&str> = counts.of("north").map(|(class, _)| class).collect();
+        assert_eq!(known, ["all", "bus", "car"]);
+        counts.remove("north");
+        assert_eq!(counts.of("north").count(), 0);
     }
 }

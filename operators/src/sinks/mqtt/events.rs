@@ -37,9 +37,21 @@ struct Track {
     attributes: Value,
     zones: Vec<Arc<str>>,
     entered: Vec<Arc<str>>,
-    has_snapshot: bool,
+    snapshot: Option<Snapshot>,
+    /// Frames for which it has been stationary; `None` unless it is.
+    motionless: Option<u64>,
+    /// Number of times that it left a place where it was stationary.
+    position_changes: u64,
     /// Body of the last published event, and its time in milliseconds since 1970.
     said: Option<(Value, u64)>,
+}
+
+/// Best picture of a track so far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Snapshot {
+    time_ms: u64,
+    rect: Rect,
+    score: f32,
 }
 
 impl Events {
@@ -63,7 +75,8 @@ impl Events {
             let track = tracks
                 .entry(state.id)
                 .or_insert_with(|| Track::new(object, state, delivery));
-            let changed = track.see(object, state, delivery) | track.enter(state.id, &delivery.incidents);
+            let changed =
+                track.see(object, state, delivery) | track.on_incidents(state.id, &delivery.incidents);
             let since_ms = track
                 .said
                 .as_ref()
@@ -107,7 +120,9 @@ impl Track {
             attributes: Value::Null,
             zones: Vec::new(),
             entered: Vec::new(),
-            has_snapshot: false,
+            snapshot: None,
+            motionless: None,
+            position_changes: 0,
             said: None,
         }
     }
@@ -119,17 +134,32 @@ impl Track {
         self.top_score = self.top_score.max(self.score);
         self.rect = object.object.rect;
         let (label, attributes) = (label(object, state), settled(object, state));
-        let changed = self.label != label || self.attributes != attributes;
+        let was_stationary = self.motionless.is_some();
+        self.motionless = match state.stationary_ms {
+            Some(_) => Some(self.motionless.map_or(0, |frames| frames + 1)),
+            None => None,
+        };
+        self.position_changes += u64::from(was_stationary && self.motionless.is_none());
+        let changed = self.label != label
+            || self.attributes != attributes
+            || was_stationary != self.motionless.is_some();
         (self.label, self.attributes) = (label, attributes);
         changed
     }
 
-    /// Takes in the zones that it is in; says whether they changed.
-    fn enter(&mut self, id: u64, incidents: &[Incident]) -> bool {
-        let before = self.zones.clone();
+    /// Takes in its zones and pictures of incidents; says whether they changed.
+    fn on_incidents(&mut self, id: u64, incidents: &[Incident]) -> bool {
+        let before = (self.zones.clone(), self.snapshot);
         for incident in incidents.iter().filter(|incident| incident.track == Some(id)) {
             self.zones.clone_from(&incident.zones);
-            self.has_snapshot |= incident.best.is_some();
+            if let Some(best) = &incident.best {
+                let age_ms = (incident.pts_ms - best.pts_ms).max(0.0) as u64;
+                self.snapshot = Some(Snapshot {
+                    time_ms: incident.time_ms.saturating_sub(age_ms),
+                    rect: best.rect,
+                    score: best.score,
+                });
+            }
             if incident.kind == "zone" && incident.phase == Phase::Ended {
                 self.zones.retain(|zone| *zone != incident.transform);
             }
@@ -139,7 +169,7 @@ impl Track {
                 }
             }
         }
-        self.zones != before
+        (&self.zones, self.snapshot) != (&before.0, before.1)
     }
 
     fn event(&mut self, kind: &str, stream: &str, id: u64, end_ms: Option<u64>) -> TrackEvent {
@@ -153,36 +183,87 @@ impl Track {
     }
 
     fn body(&self, stream: &str, id: u64, end_ms: Option<u64>) -> Value {
-        let rect = self.rect;
-        let corners = [rect.x0, rect.y0, rect.x1, rect.y1].map(|side| side.round() as i64);
-        let (width, height) = (corners[2] - corners[0], corners[3] - corners[1]);
-        let seconds = |ms: u64| ms as f64 / 1e3;
-        let digits = |score: f32| (f64::from(score) * 1e4).round() / 1e4;
+        let [left, top, right, bottom] = corners(&self.rect);
+        let (width, height) = (right - left, bottom - top);
+        let plate = plate(&self.attributes);
+        let is_stationary = self.motionless.is_some();
         json!({
-            "id": format!("{stream}-{id}"),
+            "id": event_id(stream, id),
             "camera": stream,
             "frame_time": seconds(self.time_ms),
+            "snapshot": self.snapshot.map(|snapshot| snapshot.value()),
             "label": &*self.label,
-            "sub_label": null,
+            "sub_label": sub_label(&self.attributes),
             "score": digits(self.score),
             "top_score": digits(self.top_score),
             "false_positive": false,
             "start_time": seconds(self.began_ms),
             "end_time": end_ms.map(seconds),
-            "box": corners,
+            "box": corners(&self.rect),
             "area": width * height,
             "ratio": if height > 0 { (width as f64 / height as f64 * 100.0).round() / 100.0 } else { 0.0 },
             "current_zones": self.zones,
             "entered_zones": self.entered,
             "attributes": self.attributes,
-            "has_snapshot": self.has_snapshot,
+            "recognized_license_plate": plate.map(|plate| &plate["text"]),
+            "recognized_license_plate_score": plate.map(|plate| &plate["score"]),
+            "thumbnail": null,
+            "has_snapshot": self.snapshot.is_some(),
             "has_clip": false,
+            "active": !is_stationary,
+            "stationary": is_stationary,
+            "motionless_count": self.motionless.unwrap_or(0),
+            "position_changes": self.position_changes,
         })
     }
 }
 
+impl Snapshot {
+    fn value(&self) -> Value {
+        let [left, top, right, bottom] = corners(&self.rect);
+        json!({
+            "frame_time": seconds(self.time_ms),
+            "box": [left, top, right, bottom],
+            "area": (right - left) * (bottom - top),
+            "score": digits(self.score),
+        })
+    }
+}
+
+/// Identifier of a track in events and reviews.
+pub(super) fn event_id(stream: &str, track: u64) -> String {
+    format!("{stream}-{track}")
+}
+
+/// Milliseconds as seconds.
+pub(super) fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1e3
+}
+
+fn digits(score: f32) -> f64 {
+    (f64::from(score) * 1e4).round() / 1e4
+}
+
+fn corners(rect: &Rect) -> [i64; 4] {
+    [rect.x0, rect.y0, rect.x1, rect.y1].map(|side| side.round() as i64)
+}
+
+/// Name and likeness of the entry of a gallery that the object matches; null if it matches none.
+pub(super) fn sub_label(attributes: &Value) -> Value {
+    let mut all = attributes.as_object().into_iter().flatten();
+    let matched = all.find_map(|(_, value)| Some(json!([value["match"].as_str()?, value["cosine"]])));
+    matched.unwrap_or_default()
+}
+
+/// Text and score of a number plate: a text attribute by one of these names.
+fn plate(attributes: &Value) -> Option<&Value> {
+    let names = ["plate", "license_plate", "number_plate"];
+    let mut found = names.iter().filter_map(|name| attributes.get(name));
+    found.find(|value| value["text"].is_string())
+}
+
 /// The class that the track has settled on.
-fn label(object: &DeliveredObject, state: &TrackState) -> Arc<str> {
+pub(super) fn label(object: &DeliveredObject, state: &TrackState) -> Arc<str> {
     if state.class.is_empty() {
         Arc::clone(&object.object.class)
     } else {
@@ -191,7 +272,7 @@ fn label(object: &DeliveredObject, state: &TrackState) -> Arc<str> {
 }
 
 /// Attributes as they settled, or those of the object where none have.
-fn settled(object: &DeliveredObject, state: &TrackState) -> Value {
+pub(super) fn settled(object: &DeliveredObject, state: &TrackState) -> Value {
     let attributes: &[(Arc<str>, Attribute)] = if state.attributes.is_empty() {
         &object.attributes
     } else {

@@ -1,26 +1,32 @@
-//! Tracks, incidents and counts to an MQTT broker, in the form that people's automations know from Frigate.
+//! Tracks, reviews, incidents and states of streams to an MQTT broker, in the form that people's automations know from Frigate.
 
+mod cameras;
 mod connection;
 mod counts;
 mod discovery;
 mod events;
+mod reviews;
+mod stream_states;
 mod topics;
 mod transport;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::Value;
 use weir_analytics::AlarmGate;
 use weir_flow::{
     Delivery, Incident, KeyKind, KeySpec, Notice, Settings, Sink, SinkError, SinkFactory, StreamState,
 };
 
-use self::counts::Counts;
+use self::cameras::Status;
 use self::events::Events;
+use self::reviews::{ReviewEvent, Reviews};
+use self::stream_states::StreamStates;
 use self::topics::Topics;
 use self::transport::{Broker, MqttTransport, States};
-use super::event_sink::{HeldAlarms, with_held_back};
+use super::event_sink::{HeldAlarms, described_message, with_held_back};
 use super::outbox::{Message, Outbox};
 use super::outbox_keys::{self, outbox_options};
 use super::secret::secret;
@@ -28,7 +34,7 @@ use super::{SinkKind, alarm_keys};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "mqtt",
-    about: "tracks, incidents and counts to an MQTT broker, in Frigate's form, with Home Assistant's discovery (docs/reference/sinks.md)",
+    about: "tracks, reviews, incidents, counts and pictures to an MQTT broker, in Frigate's form, with Home Assistant's discovery (docs/reference/mqtt.md)",
     keys: KEYS,
     file_per_stream: false,
     create,
@@ -95,12 +101,6 @@ const KEYS: &[KeySpec] = &[
     outbox_keys::GIVE_UP_AFTER,
 ];
 
-/// Largest number of streams whose counts are tracked.
-const MAX_STREAMS: usize = 4_096;
-
-/// Topics of pictures.
-const MAX_SNAPSHOTS: usize = 1_024;
-
 fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
     Topics::new(settings)?;
     Broker::new(settings)?;
@@ -119,20 +119,18 @@ impl SinkFactory for MqttFactory {
         broker.password = secret(settings, "password", "password_file")?;
         let states = Arc::<States>::default();
         let transport = MqttTransport::new(broker, &topics, Arc::clone(&states));
+        let mut streams = StreamStates::new(states, topics.clone());
         for stream in &self.1 {
-            states.own(topics.counts_of(stream));
+            streams.expect(&stream.as_str().into());
         }
         Ok(Box::new(Mqtt {
-            owned: self.1.iter().map(|stream| stream.as_str().into()).collect(),
-            dark: BTreeMap::new(),
             outbox: Outbox::start("mqtt", transport, outbox_options(settings)?)?,
             gate: alarm_keys::gate(settings)?,
             held: HeldAlarms::new(settings),
-            states,
             events: Events::new((settings.number("update_interval", 5.0) * 1e3) as u64),
-            counts: Counts::default(),
+            reviews: Reviews::default(),
+            streams,
             topics,
-            snapshots: BTreeMap::new(),
         }))
     }
 
@@ -145,126 +143,81 @@ struct Mqtt {
     outbox: Outbox,
     gate: AlarmGate,
     held: HeldAlarms,
-    states: Arc<States>,
     events: Events,
-    counts: Counts,
+    reviews: Reviews,
+    streams: StreamStates,
     topics: Topics,
-    /// Streams whose counts are those of this sink.
-    owned: BTreeSet<Arc<str>>,
-    /// Streams that show nothing, and since when.
-    dark: BTreeMap<Arc<str>, u64>,
-    /// Track and frame of the newest picture by topic.
-    snapshots: BTreeMap<String, (Option<u64>, u64)>,
 }
 
 impl Mqtt {
-    /// Clears the retained values of a stream that an earlier run left.
-    fn own(&mut self, stream: &Arc<str>) {
-        if !self.owned.contains(stream) && self.owned.len() < MAX_STREAMS {
-            self.owned.insert(Arc::clone(stream));
-            self.states.own(self.topics.counts_of(stream));
-        }
-    }
-
-    /// The stream shows nothing from then on.
-    fn darken(&mut self, stream: &Arc<str>, time_ms: u64) {
-        if self.dark.len() < MAX_STREAMS {
-            self.dark.insert(Arc::clone(stream), time_ms);
-        }
-        let changed = self.counts.on_objects(stream, &[]);
-        self.set_counts(stream, changed);
-    }
-
-    /// Whether a frame of that time came before the stream went dark, and comes out late.
-    fn is_of_before(&mut self, stream: &Arc<str>, time_ms: u64) -> bool {
-        match self.dark.get(stream) {
-            Some(since_ms) if time_ms <= *since_ms => true,
-            Some(_) => {
-                self.dark.remove(stream);
-                false
-            }
-            None => false,
-        }
-    }
-
-    fn push_incidents(&mut self, stream: &Arc<str>, incidents: &[Incident]) {
+    /// Sends events of incidents; returns those that are not held back.
+    fn push_incidents<'a>(&mut self, stream: &Arc<str>, incidents: &'a [Incident]) -> Vec<&'a Incident> {
+        let mut sent = Vec::new();
         for incident in incidents {
-            self.set_snapshot(stream, incident);
+            self.streams.on_incident(stream, incident);
             let verdict = self.gate.on_event(stream, incident);
             let Some(held_back) = self.held.count(verdict) else {
                 continue;
             };
-            self.outbox.push(Message {
-                stream: Arc::clone(stream),
-                id: format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms),
-                body: with_held_back(stream, incident, held_back)
-                    .to_string()
-                    .into_bytes(),
-                topic: self.topics.incidents(),
-                picture: None,
-            });
+            sent.push(incident);
+            let id = format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms);
+            let body = with_held_back(stream, incident, held_back);
+            self.push(stream, self.topics.incidents(), id, &body);
         }
-    }
-
-    /// The picture of an incident, where it is another one than the class had before.
-    fn set_snapshot(&mut self, stream: &Arc<str>, incident: &Incident) {
-        let Some((best, class)) = incident.best.as_ref().zip(incident.class.as_ref()) else {
-            return;
-        };
-        let topic = self.topics.snapshot(stream, class);
-        let shown = (incident.track, best.frame);
-        if self.snapshots.get(&topic) == Some(&shown) {
-            return;
-        }
-        let jpeg = best.jpeg();
-        if !jpeg.is_empty() && (self.snapshots.len() < MAX_SNAPSHOTS || self.snapshots.contains_key(&topic)) {
-            self.states.set(topic.clone(), jpeg);
-            self.snapshots.insert(topic, shown);
-        }
+        sent
     }
 
     fn push_events(&self, stream: &Arc<str>, events: Vec<events::TrackEvent>) {
         for event in events {
-            self.outbox.push(Message {
-                stream: Arc::clone(stream),
-                id: event.id,
-                body: event.body.to_string().into_bytes(),
-                topic: self.topics.events(),
-                picture: None,
-            });
+            self.push(stream, self.topics.events(), event.id, &event.body);
         }
     }
 
-    /// Counts that changed, and what Home Assistant is to know of those that are new.
-    fn set_counts(&self, stream: &str, changed: counts::Changed) {
-        for (class, count) in changed.counts {
-            self.states
-                .set(self.topics.count(stream, &class), count.to_string());
+    /// Sends an event of a review, and publishes the status of its stream.
+    fn push_review(&self, stream: &Arc<str>, event: Option<ReviewEvent>) {
+        if let Some(event) = event {
+            self.push(stream, self.topics.reviews(), event.id, &event.body);
+            self.streams.set_review_status(stream, event.status);
         }
-        if changed.has_new
-            && let Some(topic) = self.topics.discovery()
-        {
-            let config = discovery::config(&self.topics, self.counts.known());
-            self.states.set(topic, config.to_string());
-        }
+    }
+
+    fn push(&self, stream: &Arc<str>, topic: String, id: String, body: &Value) {
+        self.outbox.push(Message {
+            stream: Arc::clone(stream),
+            id,
+            body: body.to_string().into_bytes(),
+            topic,
+            picture: None,
+        });
+    }
+
+    /// The stream shows nothing from then on.
+    fn darken(&mut self, stream: &Arc<str>, time_ms: u64, status: Status) {
+        self.streams.darken(stream, time_ms, status);
+        let review = self.reviews.end(stream);
+        self.push_review(stream, review);
     }
 }
 
 impl Sink for Mqtt {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
+        let stream = &delivery.stream;
         let events = self.events.on_delivery(delivery);
-        self.push_events(&delivery.stream, events);
-        self.push_incidents(&delivery.stream, &delivery.incidents);
-        self.own(&delivery.stream);
-        if !self.is_of_before(&delivery.stream, delivery.time_ms) {
-            let changed = self.counts.on_objects(&delivery.stream, &delivery.objects);
-            self.set_counts(&delivery.stream, changed);
+        self.push_events(stream, events);
+        self.streams.own(stream);
+        self.streams.on_rules(stream, &delivery.overlays);
+        let sent = self.push_incidents(stream, &delivery.incidents);
+        if self.streams.on_frame(delivery) {
+            let event = self
+                .reviews
+                .on_activity(stream, delivery.time_ms, &delivery.objects, &sent);
+            self.push_review(stream, event);
         }
         Ok(())
     }
 
     fn wants_notices(&self) -> bool {
-        // A stream that is away shows nothing.
+        // Of streams that are away, and of frames without motion.
         true
     }
 
@@ -277,27 +230,44 @@ impl Sink for Mqtt {
             } => {
                 let events = self.events.on_ended(stream, ended_tracks);
                 self.push_events(stream, events);
-                self.push_incidents(stream, incidents);
-                let changed = self.counts.on_objects(stream, &[]);
-                self.set_counts(stream, changed);
+                let sent = self.push_incidents(stream, incidents);
+                self.streams.set_objects(stream, &[]);
+                if let Some(last) = sent.last() {
+                    let event = self.reviews.on_activity(stream, last.time_ms, &[], &sent);
+                    self.push_review(stream, event);
+                }
             }
             Notice::State {
                 stream,
                 state,
                 time_ms,
-            } if state.is_down() || matches!(state, StreamState::Paused | StreamState::Gone { .. }) => {
-                self.darken(stream, *time_ms);
+            } => match state {
+                StreamState::Paused => self.darken(stream, *time_ms, Status::Disabled),
+                StreamState::Gone { .. } => self.darken(stream, *time_ms, Status::Offline),
+                state if state.is_down() => self.darken(stream, *time_ms, Status::Offline),
+                _ => self.streams.on_live(stream),
+            },
+            Notice::Still { stream, time_ms, .. } => {
+                self.streams.on_still(stream, *time_ms);
+                let event = self.reviews.on_activity(stream, *time_ms, &[], &[]);
+                self.push_review(stream, event);
             }
-            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => {}
+            Notice::Described { sink, description } => {
+                let topic = self.topics.descriptions();
+                if let Some(message) = described_message(&self.gate, sink, description, topic) {
+                    self.outbox.push(message);
+                }
+            }
+            Notice::Dropped { .. } | Notice::Sink { .. } => {}
         }
         Ok(())
     }
 
     fn on_stream_removed(&mut self, stream: &str) -> Result<(), SinkError> {
-        let changed = self.counts.on_objects(stream, &[]);
-        self.set_counts(stream, changed);
+        let event = self.reviews.end(stream);
+        self.push_review(&stream.into(), event);
+        self.streams.remove(stream);
         self.events.remove(stream);
-        self.dark.remove(stream);
         self.gate.on_stream_removed(stream);
         Ok(())
     }

@@ -47,6 +47,10 @@ impl Topics {
         format!("{}/incidents", self.prefix)
     }
 
+    pub(super) fn descriptions(&self) -> String {
+        format!("{}/descriptions", self.prefix)
+    }
+
     pub(super) fn count(&self, stream: &str, class: &str) -> String {
         format!("{}{}", self.counts_of(stream), plain(class))
     }
@@ -56,9 +60,17 @@ impl Topics {
         format!("{}/{}/", self.prefix, plain(stream))
     }
 
-    /// The pattern of the topics of all counts.
-    pub(super) fn all_counts(&self) -> String {
-        format!("{}/+/+", self.prefix)
+    /// Patterns of the topics of all counts.
+    pub(super) fn all_counts(&self) -> [String; 2] {
+        [
+            format!("{}/+/+", self.prefix),
+            format!("{}/+/+/active", self.prefix),
+        ]
+    }
+
+    /// Topic of the number of objects of this class that are not stationary.
+    pub(super) fn active(&self, stream: &str, class: &str) -> String {
+        format!("{}/active", self.count(stream, class))
     }
 
     /// Topic of the newest picture of an object of this class.
@@ -66,13 +78,69 @@ impl Topics {
         format!("{}/snapshot", self.count(stream, class))
     }
 
-    /// Topic of the device configuration for Home Assistant; `None` if discovery is off.
-    pub(super) fn discovery(&self) -> Option<String> {
-        let discovery = self.discovery.as_ref()?;
-        Some(format!("{discovery}/device/{}/config", self.device()))
+    pub(super) fn reviews(&self) -> String {
+        format!("{}/reviews", self.prefix)
     }
 
-    /// The name of the device that all sensors belong to, of characters that Home Assistant documents for ids.
+    pub(super) fn review_status(&self, stream: &str) -> String {
+        format!("{}review_status", self.counts_of(stream))
+    }
+
+    /// Topic of the connection of a stream: `online`, `offline` or `disabled`.
+    pub(super) fn status(&self, stream: &str) -> String {
+        format!("{}status/detect", self.counts_of(stream))
+    }
+
+    pub(super) fn motion(&self, stream: &str) -> String {
+        format!("{}motion", self.counts_of(stream))
+    }
+
+    /// Beginning of the topics of all rules of a stream.
+    pub(super) fn rules(&self, stream: &str) -> String {
+        format!("{}rules/", self.counts_of(stream))
+    }
+
+    /// Topic of a rule of a stream: `ON` while one of its incidents is open.
+    pub(super) fn rule(&self, stream: &str, rule: &str) -> String {
+        format!("{}{}", self.rules(stream), plain(rule))
+    }
+
+    /// Topic of the number of open incidents of a rule.
+    pub(super) fn rule_count(&self, stream: &str, rule: &str) -> String {
+        format!("{}/count", self.rule(stream, rule))
+    }
+
+    /// Topic of the configuration of a device for Home Assistant; `None` if discovery is off.
+    pub(super) fn config(&self, device: &str) -> Option<String> {
+        let discovery = self.discovery.as_ref()?;
+        Some(format!("{discovery}/device/{device}/config"))
+    }
+
+    /// Pattern of the topics of configurations of all devices, and the common beginning of those of this prefix.
+    pub(super) fn all_configs(&self) -> Option<(String, String)> {
+        let discovery = self.discovery.as_ref()?;
+        let beginning = format!("{discovery}/device/{}", ascii(&self.prefix));
+        Some((format!("{discovery}/device/+/config"), beginning))
+    }
+
+    /// Whether a topic is below the prefix.
+    pub(super) fn is_below(&self, topic: &str) -> bool {
+        topic
+            .strip_prefix(&self.prefix)
+            .is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// The name of the device of a stream, of characters that Home Assistant documents for ids.
+    pub(super) fn camera(&self, stream: &str) -> String {
+        self.sensor(stream, "\0camera")
+    }
+
+    /// The name of an entity of a stream other than a count, as of [`Topics::sensor`].
+    pub(super) fn entity(&self, stream: &str, kind: &str, name: &str) -> String {
+        self.sensor(stream, &format!("\0{kind}\0{name}"))
+    }
+
+    /// The name of the device of the engine, of characters that Home Assistant documents for ids.
     pub(super) fn device(&self) -> String {
         if self.prefix.split('/').all(is_word) {
             self.prefix.replace('/', "_")
@@ -179,10 +247,13 @@ mod tests {
         assert!(count.starts_with("home/weir/north/a___b-"), "{count}");
         assert_ne!(count, topics.count("north", "a#+/b"));
         assert_eq!(topics.available(), "home/weir/available");
-        assert_eq!(
-            topics.discovery().expect("the default"),
-            "homeassistant/device/home_weir/config"
-        );
+        assert!(topics.is_below(&count) && !topics.is_below("home/weirder/north"));
+        let config = topics.config(&topics.device()).expect("the default");
+        assert_eq!(config, "homeassistant/device/home_weir/config");
+        let (_, beginning) = topics.all_configs().expect("the default");
+        assert!(config.starts_with(&beginning));
+        let camera = topics.config(&topics.camera("north")).expect("the default");
+        assert!(camera.starts_with(&beginning), "{camera}");
     }
 
     #[test]
@@ -223,13 +294,11 @@ mod tests {
             assert!(ids.insert(topics.device()), "{}", topics.device());
             made += 1;
             for stream in names {
-                for class in names {
-                    let id = topics.sensor(stream, class);
+                let entities = |name| [topics.sensor(stream, name), topics.entity(stream, "rule", name)];
+                let all = names.into_iter().flat_map(entities);
+                for id in all.chain([topics.camera(stream)]) {
                     assert!(id.len() < 256 && id.chars().all(is_of_id), "{id}");
-                    assert!(
-                        ids.insert(id.clone()),
-                        "{id} of {prefix:?}, {stream:?}, {class:?}"
-                    );
+                    assert!(ids.insert(id.clone()), "{id} of {prefix:?} and {stream:?}");
                     made += 1;
                 }
             }

@@ -10,7 +10,7 @@ use weir_flow::{Settings, SinkError};
 
 use super::super::outbox::{Message, Outcome, Transport};
 use super::super::tls;
-use super::connection::Line;
+use super::connection::{Found, Line, Watched};
 use super::topics::Topics;
 
 /// Timeout for a broker to accept a connection or to acknowledge a packet, as a number of slices of equal
@@ -23,6 +23,8 @@ const MAX_PACKET: usize = 2 << 20;
 
 /// Rounds of [`Transport::on_idle`] without a connection before another one is tried.
 const IDLE_ROUNDS: u32 = 50;
+
+const ONLINE: &[u8] = b"online";
 
 /// States that are kept.
 const MAX_STATES: usize = 4_096;
@@ -94,11 +96,19 @@ struct Kept {
     owned: BTreeSet<String>,
     /// Topics of counts above 0 that the broker has of an earlier run, and whose streams are not ours.
     found: BTreeSet<String>,
+    /// Configurations of devices that the broker has of an earlier run, by topic.
+    configs: BTreeMap<String, Vec<u8>>,
+    /// Whether the earlier run of this prefix was over as this one connected for the first time.
+    is_successor: bool,
 }
 
 impl States {
+    /// Sets the state of a topic. An empty state removes what the broker retains, and is forgotten once it was sent.
     pub(super) fn set(&self, topic: String, state: impl Into<Vec<u8>>) {
         let (mut kept, state) = (self.lock(), state.into());
+        if kept.states.get(&topic) == Some(&state) {
+            return;
+        }
         let before = kept.states.get(&topic).map(Vec::len);
         let bytes = kept.bytes - before.unwrap_or(0) + state.len();
         let has_room = before.is_some() || kept.states.len() < MAX_STATES;
@@ -118,6 +128,53 @@ impl States {
         drop(kept);
         for topic in stale {
             self.reset(topic);
+        }
+    }
+
+    /// The state of a topic.
+    pub(super) fn get(&self, topic: &str) -> Option<Vec<u8>> {
+        self.lock().states.get(topic).cloned()
+    }
+
+    /// Sends the state of a topic once more.
+    pub(super) fn resend(&self, topic: String) {
+        let mut kept = self.lock();
+        if kept.states.contains_key(&topic) {
+            kept.unsent.insert(topic);
+        }
+    }
+
+    /// Removes the states of all topics with this beginning.
+    pub(super) fn clear(&self, beginning: &str) {
+        let begins = |topic: &&String| topic.starts_with(beginning);
+        let topics: Vec<String> = self.lock().states.keys().filter(begins).cloned().collect();
+        for topic in topics {
+            self.set(topic, "");
+        }
+    }
+
+    /// Configurations that the broker has of an earlier run, which were not taken before.
+    pub(super) fn take_configs(&self) -> BTreeMap<String, Vec<u8>> {
+        std::mem::take(&mut self.lock().configs)
+    }
+
+    /// Whether the earlier run of this prefix was over as this one began: what it left is of no one else.
+    pub(super) fn is_successor(&self) -> bool {
+        self.lock().is_successor
+    }
+
+    /// The broker has a configuration of a device; an empty one was removed. If another engine removed a device that is ours now, its
+    /// states are removed, too: all are sent again.
+    fn on_config(&self, topic: String, config: Vec<u8>) {
+        let mut kept = self.lock();
+        if config.is_empty() {
+            let is_ours = kept.states.get(&topic).is_some_and(|state| !state.is_empty());
+            drop(kept);
+            if is_ours {
+                self.forget_sent();
+            }
+        } else if kept.configs.len() < MAX_STATES {
+            kept.configs.insert(topic, config);
         }
     }
 
@@ -154,10 +211,25 @@ impl States {
         kept.unsent = kept.states.keys().cloned().collect();
     }
 
-    /// The next that the broker does not have.
+    /// The broker has a state that was sent.
+    fn on_sent(&self, topic: &str) {
+        let mut kept = self.lock();
+        let is_removed = kept.states.get(topic).is_some_and(Vec::is_empty);
+        if is_removed && !kept.unsent.contains(topic) {
+            kept.states.remove(topic);
+        }
+    }
+
+    /// The next that the broker does not have. Of a removed device the configuration comes last: other engines take it as the end of
+    /// the removal.
     fn next(&self) -> Option<(String, Vec<u8>)> {
         let mut kept = self.lock();
-        let topic = kept.unsent.pop_first()?;
+        let is_removal = |topic: &&String| {
+            topic.ends_with("/config") && kept.states.get(*topic).is_some_and(Vec::is_empty)
+        };
+        let topic = kept.unsent.iter().find(|topic| !is_removal(topic));
+        let topic = topic.or(kept.unsent.first())?.clone();
+        kept.unsent.remove(&topic);
         let state = kept.states.get(&topic)?.clone();
         Some((topic, state))
     }
@@ -169,22 +241,29 @@ impl States {
 
 pub(super) struct MqttTransport {
     broker: Broker,
-    available: String,
-    /// Pattern of the topics of counts.
-    counts: String,
+    /// Patterns of the topics of counts and of configurations.
+    patterns: Vec<String>,
+    watched: Watched,
     states: Arc<States>,
     line: Option<Line>,
+    /// Whether it was connected before.
+    was_connected: bool,
     idle_rounds: u32,
 }
 
 impl MqttTransport {
     pub(super) fn new(broker: Broker, topics: &Topics, states: Arc<States>) -> Self {
+        let (configs, beginning) = topics.all_configs().unzip();
         Self {
             broker,
-            available: topics.available(),
-            counts: topics.all_counts(),
+            patterns: topics.all_counts().into_iter().chain(configs).collect(),
+            watched: Watched {
+                available: topics.available(),
+                configs: beginning,
+            },
             states,
             line: None,
+            was_connected: false,
             // At once.
             idle_rounds: IDLE_ROUNDS,
         }
@@ -194,27 +273,65 @@ impl MqttTransport {
     fn line(&mut self) -> Result<&mut Line, String> {
         if let Some(line) = &mut self.line {
             let is_up = line.check().is_ok();
-            for (topic, state) in line.take_found() {
-                self.states.on_found(topic, &state);
-            }
+            let found = line.take_found();
             if !is_up {
+                self.line = None;
+            }
+            let is_denied = self.on_found(found);
+            if let Some(line) = &mut self.line
+                && is_denied
+                && line
+                    .publish(online(&self.watched.available), SLICES, SLICE)
+                    .is_err()
+            {
                 self.line = None;
             }
         }
         let line = match self.line.take() {
             Some(line) => line,
             None => {
-                let mut line = Line::open(self.broker.options(&self.available))?;
+                let options = self.broker.options(&self.watched.available);
+                let mut line = Line::open(options, self.watched.clone())?;
                 if !line.wait_until_up(SLICES, SLICE)? {
                     return Err("the broker does not answer".to_owned());
                 }
-                line.publish((&self.available, &b"online"[..], true), SLICES, SLICE)?;
+                // Before our own state takes the place of that of an earlier run.
+                line.ask_for_states(&self.watched.available)?;
+                line.wait_until_subscribed(SLICES, SLICE)?;
+                line.publish(online(&self.watched.available), SLICES, SLICE)?;
+                self.on_found(line.take_found());
+                self.was_connected = true;
                 self.states.forget_sent();
-                line.ask_for_states(&self.counts)?;
+                for pattern in &self.patterns {
+                    line.ask_for_states(pattern)?;
+                }
                 line
             }
         };
         Ok(self.line.insert(line))
+    }
+
+    /// Takes in messages of an earlier run and of other clients; returns whether another engine of this prefix has ended, and left
+    /// a state that is not ours.
+    fn on_found(&self, found: Vec<Found>) -> bool {
+        let mut is_denied = false;
+        for message in found {
+            let Found {
+                topic,
+                payload,
+                is_retained,
+            } = message;
+            if topic == self.watched.available {
+                let is_over = payload != ONLINE;
+                is_denied |= is_over && !is_retained;
+                self.states.lock().is_successor |= is_over && !self.was_connected;
+            } else if self.watched.is_config(topic.as_bytes()) {
+                self.states.on_config(topic, payload);
+            } else {
+                self.states.on_found(topic, &payload);
+            }
+        }
+        is_denied
     }
 
     fn publish(&mut self, topic: &str, payload: &[u8], retain: bool) -> Result<(), String> {
@@ -232,6 +349,7 @@ impl MqttTransport {
     fn publish_states(&mut self) -> Result<(), String> {
         while let Some((topic, state)) = self.states.next() {
             self.publish(&topic, &state, true)?;
+            self.states.on_sent(&topic);
         }
         Ok(())
     }
@@ -267,11 +385,16 @@ impl Transport for MqttTransport {
 
     fn close(&mut self) {
         if self.line.is_some() {
-            let available = self.available.clone();
+            let available = self.watched.available.clone();
             let _ = self.publish(&available, b"offline", true);
         }
         if let Some(line) = self.line.take() {
             line.close();
         }
     }
+}
+
+/// The message that the program is there.
+const fn online(available: &str) -> (&str, &[u8], bool) {
+    (available, ONLINE, true)
 }
