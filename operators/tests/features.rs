@@ -32,4 +32,12 @@ fn a_sink_that_is_not_built_in_is_refused_by_the_name_of_its_feature() {
     let server = Value::Texts(vec!["broker.lan".to_owned()]);
     check("nats", cfg!(feature = "nats"), &[("servers", server.clone())]);
     check("kafka", cfg!(feature = "kafka"), &[("brokers", server)]);
+    let text = |text: &str| Value::Text(text.to_owned());
+    let mail = [
+        ("server", text("127.0.0.1")),
+        ("security", text("none")),
+        ("from", text("weir@example.org")),
+        ("to", Value::Texts(vec!["me@example.org".to_owned()])),
+    ];
+    check("mail", cfg!(feature = "mail"), &mail);
 }

@@ -26,6 +26,7 @@ inputs = ["camera"]
 /// Sinks that are features of the build, and whether this one has them.
 const FEATURES: &[(&str, bool)] = &[
     ("kafka", cfg!(feature = "kafka")),
+    ("mail", cfg!(feature = "mail")),
     ("nats", cfg!(feature = "nats")),
     ("parquet", cfg!(feature = "parquet")),
 ];
@@ -38,7 +39,7 @@ fn check_sink(sink: &str) -> Output {
     std::fs::write(folder.path().join("graph.toml"), graph + sink).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(["check", "graph.toml"]).current_dir(folder.path());
-    for secret in ["KAFKA_PASSWORD", "NATS_PASSWORD"] {
+    for secret in ["KAFKA_PASSWORD", "MAIL_PASSWORD", "NATS_PASSWORD"] {
         command.env(secret, "hidden");
     }
     command.output().unwrap()
@@ -52,6 +53,9 @@ fn a_sink_of_another_build_names_its_feature_and_shows_no_secret() {
             "kafka" => {
                 format!("brokers = [\"127.0.0.1\"]\nusername = \"weir\"\npassword = \"${{{secret}}}\"")
             }
+            "mail" => format!(
+                "server = \"127.0.0.1\"\nsecurity = \"none\"\nuser = \"weir\"\npassword = \"${{{secret}}}\"\nfrom = \"a@b.c\"\nto = [\"d@e.f\"]"
+            ),
             "nats" => format!("servers = [\"127.0.0.1\"]\nusername = \"weir\"\npassword = \"${{{secret}}}\""),
             _ => "path = \"tables\"".to_owned(),
         };

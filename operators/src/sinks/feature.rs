@@ -5,7 +5,7 @@ use weir_flow::SinkError;
 
 /// The error of a sink of `kind` in a build without the feature of that name.
 #[cfg_attr(
-    all(feature = "kafka", feature = "nats", feature = "parquet"),
+    all(feature = "kafka", feature = "mail", feature = "nats", feature = "parquet"),
     expect(dead_code, reason = "this build has all of them")
 )]
 pub(super) fn missing(kind: &str) -> SinkError {

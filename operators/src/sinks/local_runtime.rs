@@ -58,6 +58,7 @@ impl LocalRuntime {
     }
 
     /// Lets what was started here go on for that long; says whether `signal` was not raised.
+    #[cfg(any(feature = "kafka", feature = "nats"))]
     pub(super) fn turn(&self, length: Duration, signal: &Signal) -> bool {
         !matches!(
             self.run(length, signal, std::future::pending::<()>()),

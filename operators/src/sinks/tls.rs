@@ -89,9 +89,14 @@ pub(super) fn tls_files(settings: &Settings) -> Result<Option<TlsFiles<'_>>, Sin
 /// # Errors
 /// Keys contradict each other, or a file holds no certificate or key.
 pub(super) fn tls_config(settings: &Settings) -> Result<Option<Arc<ClientConfig>>, SinkError> {
-    let Some(files) = tls_files(settings)? else {
-        return Ok(None);
-    };
+    tls_files(settings)?.map(client_config).transpose()
+}
+
+/// TLS configuration by files.
+///
+/// # Errors
+/// A file holds no certificate or key.
+pub(super) fn client_config(files: TlsFiles<'_>) -> Result<Arc<ClientConfig>, SinkError> {
     let unusable = |error: rustls::Error| SinkError {
         target: "over an encrypted connection".to_owned(),
         reason: error.to_string(),
@@ -111,7 +116,7 @@ pub(super) fn tls_config(settings: &Settings) -> Result<Option<Arc<ClientConfig>
                 )
             })?,
     };
-    Ok(Some(Arc::new(config)))
+    Ok(Arc::new(config))
 }
 
 /// The authorities in a file, each of which can be one.

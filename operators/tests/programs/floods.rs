@@ -144,6 +144,34 @@ fn check_web(lie: Lie, keys: impl Fn(u16) -> Vec<(&'static str, Value)>) {
     let _ = sink.finish();
 }
 
+#[cfg(feature = "mail")]
+#[test]
+fn a_mail_server_that_sends_without_an_end_is_cut_off() {
+    for (greeting, answer, flood) in [
+        (&b"220 "[..], &b""[..], &b"a"[..]),
+        (b"220-a\r\n", b"", b"220-a\r\n"),
+        (b"220 a\r\n", b"250-", b"a"),
+        (b"220 a\r\n", b"250 a\r\n", b"334 a\r\n"),
+    ] {
+        let lie = Lie {
+            greeting,
+            answer,
+            flood,
+        };
+        check("mail", lie, |port| {
+            vec![
+                ("server", text("127.0.0.1")),
+                ("port", Value::Number(f64::from(port))),
+                ("security", text("none")),
+                ("user", text("weir")),
+                ("password", text("open sesame")),
+                ("from", text("weir@example.org")),
+                ("to", Value::Texts(vec!["me@example.org".to_owned()])),
+            ]
+        });
+    }
+}
+
 #[cfg(feature = "nats")]
 #[test]
 fn a_server_of_nats_that_sends_without_an_end_is_cut_off() {

@@ -12,12 +12,19 @@ mod template;
 mod template_scan;
 mod variables;
 
+pub(super) use self::address::{Address, Receiver, token_fault};
+pub(super) use self::encoding::shortened;
+pub(super) use self::form::fault;
+#[cfg(feature = "mail")]
+pub(super) use self::form::zone;
+pub(super) use self::request::{agent, checked_tls, is_unreached, read};
+pub(super) use self::template::{Escape, Template};
+
 use std::path::PathBuf;
 
 use weir_flow::{KeyFault, Settings, Sink, SinkError, SinkFactory};
 
-use self::address::Receiver;
-use self::form::{Form, fault};
+use self::form::Form;
 use self::request::HttpTransport;
 use self::signature::Signer;
 use super::event_sink::EventSink;
