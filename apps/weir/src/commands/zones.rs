@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_analytics::transforms::Outline;
+use weir_analytics::transforms::{GroundMap, Outline, Position};
 use weir_flow::{Frame, Overlay, Point, PrivacyMask, StopFlag, mask_credentials};
 use weir_graph::{Graph, SourceNode};
 use weir_operators::ShownPicture;
@@ -19,6 +19,9 @@ use crate::output;
 use crate::outputs::Files;
 use crate::whole_file::write_whole;
 use crate::zoo::Zoo;
+
+/// Height of the sticks that show heights on the ground, in metres.
+const PERSON_M: f64 = 1.8;
 
 /// Writes the picture, and says where.
 ///
@@ -95,17 +98,11 @@ fn stream_of<'g>(graph: &'g Graph, name: Option<&str>) -> Result<&'g SourceNode,
     })
 }
 
-/// Zones, lines and masks of a stream.
+/// Zones, lines and masks of a stream, and its ground.
 fn overlays(graph: &Graph, node: &SourceNode, (width, height): (u32, u32)) -> Vec<Overlay> {
     let points = &|outline: &Outline| -> Vec<Point> {
         let points = outline.in_pixels(f64::from(width), f64::from(height));
-        let points = points.into_iter();
-        points
-            .map(|at| Point {
-                x: at.x as f32,
-                y: at.y as f32,
-            })
-            .collect()
+        points.into_iter().map(point).collect()
     };
     let own = graph.transforms().iter();
     let own = own.filter(|transform| transform.streams.contains(&node.name));
@@ -128,7 +125,43 @@ fn overlays(graph: &Graph, node: &SourceNode, (width, height): (u32, u32)) -> Ve
         text: class.map_or_else(|| "".into(), Arc::clone),
         tags: Vec::new(),
     });
-    masks.chain(transforms).collect()
+    let ground = node.objects.ground.as_ref();
+    let ground = ground.map_or_else(Vec::new, |ground| ground_overlays(ground, (width, height)));
+    masks.chain(transforms).chain(ground).collect()
+}
+
+/// The quadrilateral of the ground, and sticks on it that are as high as a person.
+fn ground_overlays(ground: &GroundMap, size: (u32, u32)) -> Vec<Overlay> {
+    let overlay = |points: Vec<Position>, is_closed: bool, text: String| Overlay {
+        transform: "ground".into(),
+        kind: Overlay::MASK,
+        points: points.into_iter().map(point).collect(),
+        is_closed,
+        text: text.into(),
+        tags: Vec::new(),
+    };
+    let corners = ground.outline().in_pixels(f64::from(size.0), f64::from(size.1));
+    let middle = |from: Position, to: Position| from.towards(to, 0.5);
+    let mut feet = corners.clone();
+    if let [a, b, c, d] = corners[..] {
+        feet.push(middle(middle(a, b), middle(c, d)));
+    }
+    let view = ground.view(size);
+    let sticks = feet.into_iter().filter_map(|foot| {
+        let head = view.as_ref()?.above(foot, PERSON_M)?;
+        Some(overlay(vec![foot, head], false, format!("{PERSON_M} m")))
+    });
+    let sticks: Vec<Overlay> = sticks.collect();
+    std::iter::once(overlay(corners, true, String::new()))
+        .chain(sticks)
+        .collect()
+}
+
+fn point(at: Position) -> Point {
+    Point {
+        x: at.x as f32,
+        y: at.y as f32,
+    }
 }
 
 /// The picture's place where none is given: `crossing.zones.png` in the current folder.

@@ -221,6 +221,11 @@ impl Homography {
             .then_some(map)
     }
 
+    /// Its rows, one after another.
+    pub(crate) const fn matrix(&self) -> [f64; 9] {
+        self.m
+    }
+
     /// Returns the image of `at`; `None` for points at the horizon or beyond it.
     #[must_use]
     pub fn apply(&self, at: Position) -> Option<Position> {

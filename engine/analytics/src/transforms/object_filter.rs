@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use weir_flow::{ModuleOutput, Object};
+use weir_flow::{ModuleOutput, Object, Rect};
 
 use super::geometry::{Anchor, Position};
+use super::ground::GroundMap;
 use super::spec::Outline;
 
 /// Bounds of the objects of a class. Areas are parts of the frame's; sides of a ratio are in pixels.
@@ -26,6 +27,10 @@ pub struct ObjectRule {
     pub min_ratio: Option<f64>,
     /// Largest ratio of width to height.
     pub max_ratio: Option<f64>,
+    /// Least height of the object in metres, by the map of the ground.
+    pub min_height_m: Option<f64>,
+    /// Greatest height of the object in metres.
+    pub max_height_m: Option<f64>,
     /// Least confidence. A weaker object is a candidate: of use to a tracker that follows the object already.
     pub min_score: Option<f64>,
 }
@@ -49,13 +54,37 @@ pub struct ObjectFilter {
     pub all: ObjectRule,
     /// Rules of single classes.
     pub classes: BTreeMap<Arc<str>, ObjectRule>,
+    /// Map of the ground, by which heights are measured.
+    pub ground: Option<GroundMap>,
 }
 
 impl ObjectFilter {
     /// Whether it leaves every object as it is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        self.all == ObjectRule::default() && self.classes.is_empty()
+    }
+
+    /// Whether it has a bound of heights, which needs a map of the ground.
+    #[must_use]
+    pub fn has_heights(&self) -> bool {
+        let mut rules = std::iter::once(&self.all).chain(self.classes.values());
+        rules.any(|rule| rule.min_height_m.is_some() || rule.max_height_m.is_some())
+    }
+
+    /// Whether an object is within bounds of its height. One that the frame cuts above is at least as high as its box; one that it cuts
+    /// below, or that does not stand on the ground, has no height.
+    fn has_height(&self, rect: &Rect, size: (u32, u32), (min, max): (Option<f64>, Option<f64>)) -> bool {
+        let Some(ground) = self.ground.as_ref().filter(|_| min.or(max).is_some()) else {
+            return true;
+        };
+        let is_cut_below = f64::from(rect.y1) > f64::from(size.1) - 1.0;
+        let view = ground.view(size).filter(|_| !is_cut_below);
+        let Some(height) = view.and_then(|view| view.height_m(rect)) else {
+            return true;
+        };
+        let is_cut_above = rect.y0 < 1.0;
+        min.is_none_or(|min| height >= min || is_cut_above) && max.is_none_or(|max| height <= max)
     }
 
     /// Polygons, each with its class, and whether objects are kept within it or left out.
@@ -71,8 +100,8 @@ impl ObjectFilter {
 
     /// Judges an object of a frame of that size.
     #[must_use]
-    pub fn judge(&self, object: &Object, (width, height): (u32, u32)) -> Verdict {
-        let (width, height) = (f64::from(width), f64::from(height));
+    pub fn judge(&self, object: &Object, size: (u32, u32)) -> Verdict {
+        let (width, height) = (f64::from(size.0), f64::from(size.1));
         let own = self.classes.get(&object.class);
         let bound = |of: fn(&ObjectRule) -> Option<f64>| own.and_then(of).or_else(|| of(&self.all));
         let rect = &object.rect;
@@ -95,7 +124,8 @@ impl ObjectFilter {
         let is_placed = rules.all(|rule| {
             (rule.only.is_empty() || rule.only.iter().any(is_in)) && !rule.ignore.iter().any(is_in)
         });
-        if !has_size || !is_placed {
+        let heights = (bound(|rule| rule.min_height_m), bound(|rule| rule.max_height_m));
+        if !has_size || !is_placed || !self.has_height(rect, size, heights) {
             Verdict::Dropped
         } else if bound(|rule| rule.min_score).is_some_and(|min| f64::from(object.score) < min) {
             Verdict::Weak
@@ -120,7 +150,7 @@ impl ObjectFilter {
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::{ObjectRef, Points, Rect};
+    use weir_flow::{ObjectRef, Points};
 
     use super::super::read_polygon;
     use super::*;
@@ -146,6 +176,7 @@ mod tests {
         ObjectFilter {
             all,
             classes: BTreeMap::from([("car".into(), car)]),
+            ground: None,
         }
     }
 
@@ -245,5 +276,72 @@ mod tests {
         };
         assert_eq!(output.objects, [weak, plate]);
         assert!(ObjectFilter::default().is_empty() && !filter.is_empty());
+    }
+
+    /// Four metres of a yard that a camera sees from three metres above the ground, 10 degrees downwards.
+    fn yard() -> GroundMap {
+        let points = [
+            [0.3904, 0.48332],
+            [0.6096, 0.48332],
+            [0.73811, 0.83129],
+            [0.26189, 0.83129],
+        ];
+        let metres = [[0.0, 10.0], [4.0, 10.0], [4.0, 0.0], [0.0, 0.0]];
+        let at = |[x, y]: [f64; 2]| Position::new(x, y);
+        GroundMap::new(points.map(at), metres.map(at)).unwrap()
+    }
+
+    #[test]
+    fn heights_in_metres_depend_on_the_place_and_are_not_judged_where_they_are_not_seen() {
+        let all = ObjectRule {
+            min_height_m: Some(1.0),
+            max_height_m: Some(2.5),
+            ..ObjectRule::default()
+        };
+        let filter = ObjectFilter {
+            ground: Some(yard()),
+            ..filter(all, ObjectRule::default())
+        };
+        let size = (1_280, 720);
+        let view = yard().view(size).unwrap();
+        // A box that stands at a point of the picture and is so many metres high.
+        let standing = |foot: Position, height_m: f64| {
+            let head = view.above(foot, height_m).unwrap();
+            let rect = Rect::new(
+                foot.x as f32 - 10.0,
+                head.y as f32,
+                foot.x as f32 + 10.0,
+                foot.y as f32,
+            );
+            object("person", 0.5, rect)
+        };
+        let verdict = |object: &Object| filter.judge(object, size);
+        let mut rows = Vec::new();
+        for y in [260.0, 400.0, 590.0] {
+            let foot = Position::new(640.0, y);
+            assert_eq!(verdict(&standing(foot, 0.8)), Verdict::Dropped, "{y}");
+            assert_eq!(verdict(&standing(foot, 1.8)), Verdict::Kept, "{y}");
+            assert_eq!(verdict(&standing(foot, 2.8)), Verdict::Dropped, "{y}");
+            let rect = standing(foot, 1.8).rect;
+            rows.push(rect.y1 - rect.y0);
+        }
+        assert!(rows[0] * 1.5 < rows[2], "far objects have lower boxes: {rows:?}");
+        let cut_below = object("person", 0.5, Rect::new(600.0, 700.0, 660.0, 720.0));
+        assert_eq!(verdict(&cut_below), Verdict::Kept);
+        let cut_above = object("person", 0.5, Rect::new(600.0, 0.0, 660.0, 240.0));
+        let height = view.height_m(&cut_above.rect).unwrap();
+        assert_eq!(verdict(&cut_above) == Verdict::Dropped, height > 2.5, "{height}");
+        let in_the_sky = object("person", 0.5, Rect::new(600.0, 4.0, 660.0, 12.0));
+        assert_eq!(view.height_m(&in_the_sky.rect), None);
+        assert_eq!(verdict(&in_the_sky), Verdict::Kept);
+        assert!(filter.has_heights() && !filter.is_empty());
+        let no_ground = ObjectFilter {
+            ground: None,
+            ..filter.clone()
+        };
+        assert_eq!(
+            no_ground.judge(&standing(Position::new(640.0, 400.0), 0.5), size),
+            Verdict::Kept
+        );
     }
 }

@@ -23,6 +23,14 @@ pub(super) fn check(
             .is_none_or(|regions| regions.value.is_empty())
     };
     for (index, source) in raw.sources.iter().enumerate() {
+        if source.objects.has_heights() && source.objects.ground.is_none() {
+            let message = format!(
+                "heights in metres of source \"{}\" have no effect: it has no `ground`",
+                source.name.value
+            );
+            let hint = "ground = { points = [[0.3, 0.5], ...], metres = [[0, 10], ...] }: four points of the ground in its picture";
+            diagnostics.warn(source.name.at, message, Some(hint.to_owned()));
+        }
         if source.object_classes.is_empty() {
             continue;
         }

@@ -1,31 +1,36 @@
-//! Objects of a source that count: the keys `only`, `ignore` and `objects`.
+//! Objects of a source that count: the keys `only`, `ignore`, `objects` and `ground`.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use weir_analytics::transforms::{ObjectFilter, ObjectRule, Outline, read_polygon};
+use weir_analytics::transforms::{GroundMap, ObjectFilter, ObjectRule, Outline, Position, read_polygon};
 use weir_config::{Content, Entry, Field, Fields, Node};
 
 use super::context::Context;
 use crate::settings;
 
 /// Keys of a source that this reads.
-pub(super) const KEYS: [&str; 3] = ["only", "ignore", "objects"];
+pub(super) const KEYS: [&str; 4] = ["only", "ignore", "objects", "ground"];
 
 /// The name that stands for all classes.
 const ALL: &str = "*";
 
 /// Keys of the rule of a class.
-pub(super) const RULE_KEYS: [&str; 7] = [
+pub(super) const RULE_KEYS: [&str; 9] = [
     "only",
     "ignore",
     "min_area",
     "max_area",
     "min_ratio",
     "max_ratio",
+    "min_height_m",
+    "max_height_m",
     "min_score",
 ];
+
+/// Keys of the map of the ground.
+const GROUND_KEYS: [&str; 2] = ["points", "metres"];
 
 /// Polygons of a key, and classes of a source: each costs a step for each object.
 const MAX_POLYGONS: usize = 64;
@@ -34,6 +39,7 @@ const MAX_CLASSES: usize = 256;
 /// Bounds of areas and scores, and of ratios.
 const PARTS: RangeInclusive<f64> = 0.0..=1.0;
 const RATIOS: RangeInclusive<f64> = 0.0..=1000.0;
+const METRES: RangeInclusive<f64> = 0.0..=1000.0;
 
 /// Reads them; what is wrong is reported.
 pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> ObjectFilter {
@@ -51,7 +57,50 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> ObjectFilt
     }
     filter.all.only.extend(polygons("only", fields, context));
     filter.all.ignore.extend(polygons("ignore", fields, context));
+    filter.ground = ground(fields, context);
     filter
+}
+
+/// Reads the map of the ground: four points of the picture, and their places in metres.
+fn ground(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<GroundMap> {
+    let entry = fields.entry("ground")?;
+    let owner = format!("`ground` of {}", fields.owner);
+    let mut table = Fields::open(owner, entry, context.diagnostics)?;
+    table.expect(&GROUND_KEYS, false, context.diagnostics);
+    let (points, metres) = (four("points", &table, context)?, four("metres", &table, context)?);
+    let is_within = |at: &Position| PARTS.contains(&at.x) && PARTS.contains(&at.y);
+    if !points.iter().all(is_within) {
+        let message = format!("{}: `points` must be parts of the picture, 0 to 1", table.owner);
+        let hint = "`weir zones CLIP` draws a grid to take them from".to_owned();
+        context.diagnostics.add(entry.at, message, Some(hint));
+        return None;
+    }
+    let map = GroundMap::new(points, metres);
+    if map.is_none() {
+        let message = format!("no camera sees `metres` as `points` in {}", table.owner);
+        let hint = "four points in their order around a quadrilateral of the ground, and their places in the same order";
+        context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
+    }
+    map
+}
+
+/// Four points of a key.
+fn four(key: &'static str, table: &Fields<'_>, context: &mut Context<'_>) -> Option<[Position; 4]> {
+    let points = table.entry(key).and_then(|entry| match &entry.node.content {
+        Content::List(list) => settings::points(key, list, context.diagnostics),
+        _ => None,
+    });
+    let points = points.map(|points| {
+        let points = points.into_iter().map(|[x, y]| Position::new(x, y));
+        points.collect::<Vec<Position>>()
+    });
+    let four = points.and_then(|points| points.try_into().ok());
+    if four.is_none() {
+        let message = format!("`{key}` of {} must be four points", table.owner);
+        let hint = format!("{key} = [[0.3, 0.5], [0.7, 0.5], [0.9, 0.9], [0.1, 0.9]]");
+        context.diagnostics.add_if_parsed(table.at, message, Some(hint));
+    }
+    four
 }
 
 /// Entries of the classes of `objects`.
@@ -87,11 +136,14 @@ fn rule(source: &str, entry: &Entry, context: &mut Context<'_>) -> ObjectRule {
         max_area: number("max_area", PARTS, &fields, context),
         min_ratio: number("min_ratio", RATIOS, &fields, context),
         max_ratio: number("max_ratio", RATIOS, &fields, context),
+        min_height_m: number("min_height_m", METRES, &fields, context),
+        max_height_m: number("max_height_m", METRES, &fields, context),
         min_score: number("min_score", PARTS, &fields, context),
     };
     let pairs = [
         ("max_area", rule.min_area, rule.max_area),
         ("max_ratio", rule.min_ratio, rule.max_ratio),
+        ("max_height_m", rule.min_height_m, rule.max_height_m),
     ];
     for (key, min, max) in pairs {
         let (Some(min), Some(max), Some(entry)) = (min, max, fields.entry(key)) else {
