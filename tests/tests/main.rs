@@ -4,14 +4,18 @@
 
 mod bad_input;
 mod breakage;
+mod camera_gate;
 mod cameras;
 mod cascade_swaps;
 mod cascades;
 #[path = "../shared/certificates.rs"]
 mod certificates;
 mod changes;
+#[path = "../shared/chat_server.rs"]
+mod chat_server;
 mod common;
 mod counted_clips;
+mod descriptions;
 mod emulated;
 mod faults;
 mod gear_sessions;
@@ -33,6 +37,9 @@ mod rtsp_cameras;
 mod service;
 mod several_devices;
 mod sink_changes;
+#[path = "../shared/sound_tracks.rs"]
+mod sound_tracks;
+mod tiles;
 mod tracked_clips;
 mod tracks;
 mod transforms;

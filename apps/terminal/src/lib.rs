@@ -9,10 +9,10 @@ pub mod interrupt;
 mod log;
 pub mod output;
 pub mod outputs;
-pub mod printable;
 pub mod progress;
 mod usage;
 
 pub use error::{UserError, error_line, finish, is_mendable};
 pub use log::{LogFormat, LogLayer, log_to_stderr, log_to_stderr_beside};
 pub use usage::refuse;
+pub use weir_flow::printable;

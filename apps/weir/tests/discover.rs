@@ -3,15 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod camera;
-mod fake;
 
 use std::process::Output;
 
 use camera::{Camera, PASSWORD, USER, Wants};
-use fake::{Reply, Server};
 
 use crate::common::place::{GRAPH, Place, refused};
 use crate::common::{refuses, stderr, stdout};
+use crate::soap_server::{Reply, Server};
 
 /// Runs the command on one address, with the login that cameras of tests have.
 fn discover(address: &str, options: &[&str]) -> Output {
@@ -85,6 +84,8 @@ fn tables_of_a_camera_pass_check_in_a_graph() {
         .unwrap();
     assert!(checked.status.success(), "{}", stderr(&checked));
     let camera = &read["cameras"]["front-door"];
+    let service = format!("http://{}/onvif/device_service", server.address());
+    assert_eq!(camera["onvif"].as_str(), Some(service.as_str()));
     let texts = ["uri", "detect_uri", "user"].map(|key| camera[key].as_str().unwrap());
     let expected = [
         "rtsp://127.0.0.1:554/main?a=1&b=$$2",

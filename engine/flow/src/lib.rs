@@ -6,6 +6,7 @@
 //! runs, reads a clock, or names a codec or an inference library.
 
 mod analytics;
+mod camera_events;
 mod cascade;
 mod catalog;
 mod coco;
@@ -16,6 +17,7 @@ mod frame;
 mod generate;
 mod geometry;
 mod image;
+mod interleave;
 mod item;
 mod mask;
 mod model;
@@ -25,6 +27,7 @@ mod packet_tap;
 mod partition;
 mod parts;
 mod picture;
+pub mod printable;
 mod privacy_mask;
 mod request_results;
 mod results;
@@ -35,9 +38,11 @@ mod steps;
 mod stop;
 mod stream_names;
 mod tensor;
+mod tiles;
 mod uri;
 
-pub use analytics::{BestShot, Incident, IncidentValue, Overlay, Phase, TrackEnd, TrackState};
+pub use analytics::{BestShot, Description, Incident, IncidentValue, Overlay, Phase, TrackEnd, TrackState};
+pub use camera_events::{CameraEvent, CameraEvents, CameraReport, CameraTopic, topic_path};
 pub use cascade::{Answer, CascadeAnswers, SplitAnswer};
 pub use catalog::{
     Catalog, HeadOutput, HeadSpec, KeyFault, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec,
@@ -58,7 +63,7 @@ pub use item::{BoxCertainty, Implausible, Inference, Item, Region};
 pub use mask::{Mask, MaskSpan, coco_text};
 pub use model::{Batching, Model, PreparedModel, Session, Step};
 pub use operator::Operator;
-pub use packet::{Packet, PacketCodec, PacketFormat, PacketObserver};
+pub use packet::{Packet, PacketCodec, PacketFormat, PacketObserver, SoundCodec, SoundFormat};
 pub use packet_tap::{PacketSubscription, PacketTap, Withheld};
 pub use partition::{PartitionLoader, PartitionSession, PartitionedModel, PrePost};
 pub use parts::Parts;
@@ -69,15 +74,16 @@ pub use results::{Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, Ob
 pub use rotated::RotatedRect;
 pub use sink::{Sink, SinkFactory};
 pub use source::{
-    Connection, DecodeLimit, GroupCounts, Joined, PacketGate, PacketKind, Source, SourceCounts,
+    CameraService, Connection, DecodeLimit, GroupCounts, Joined, PacketGate, PacketKind, Source, SourceCounts,
     SourceFactory, SourceInfo, SourceLogin, Transport,
 };
 pub use steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 pub use stop::StopFlag;
 pub use stream_names::{SINGLE_PICTURES, StreamNames, is_of_single_pictures};
 pub use tensor::{Element, Tensor};
+pub use tiles::Tiling;
 pub use uri::{
     has_login, host, host_problem, is_image, mask_credentials, raw_in_password, takes_login,
     with_small_scheme,
 };
-pub use weir_types::{DecodeLevel, FrameSkip, SequenceId, StreamState};
+pub use weir_types::{DecodeLevel, FrameSkip, SequenceId, StreamState, TileGrid};

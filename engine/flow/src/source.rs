@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir_types::DecodeLevel;
 
+use crate::camera_events::CameraEvents;
 use crate::catalog::Settings;
 use crate::error::SourceError;
 use crate::frame::Frame;
@@ -62,6 +63,19 @@ pub struct Connection {
     pub options: Settings,
     /// User and password of the server; `None`: those of the address, if it has some.
     pub login: Option<SourceLogin>,
+    /// True if the source is asked for its sound; otherwise its sound is neither asked for nor read.
+    pub sound: bool,
+    /// Device service of a camera that speaks ONVIF; `None`: its own events are not asked for.
+    pub onvif: Option<CameraService>,
+}
+
+/// Device service of a camera that speaks ONVIF. Its login is that of the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CameraService {
+    /// Address, such as `http://10.0.0.7/onvif/device_service`.
+    pub address: String,
+    /// Token of the video source whose events count, of a device with several; `None`: all.
+    pub channel: Option<String>,
 }
 
 /// User of a camera or a server, and the file with the password. The password itself is read only when the source is opened.
@@ -238,5 +252,9 @@ pub trait SourceFactory: Send + Sync {
     /// As [`SourceFactory::open`].
     fn check(&self, _stop: &StopFlag) -> Result<(), SourceError> {
         Ok(())
+    }
+    /// The events that the camera reports itself; `None` if the source names no service for them.
+    fn camera_events(&self) -> Option<Box<dyn CameraEvents>> {
+        None
     }
 }

@@ -10,11 +10,11 @@ mod check;
 mod critical_path;
 mod device;
 mod emulated;
+mod gate_node;
 mod gears_file;
 mod gpu_settings;
 mod graph;
 mod model_servers;
-mod motion_gate;
 pub mod planning;
 mod policy;
 mod python_node;
@@ -40,6 +40,7 @@ pub use changes::GraphChanges;
 pub use critical_path::bare_execution;
 pub use device::{DeviceClass, DeviceNode, MemoryLimit, PrepareMode};
 pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
+pub use gate_node::GateNode;
 pub use gears_file::{
     CascadeStage, GearFile, GearsFile, ShiftFile, StageFile, cascade_stages, parse_gears, parse_gears_of,
     read_gears,
@@ -50,7 +51,6 @@ pub use graph::{
     PerTrackNode, SinkNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use model_servers::{ModelServers, ServerProtocol};
-pub use motion_gate::MotionGateNode;
 pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
 pub use python_node::PythonNode;
 pub use queue_node::QueueNode;
@@ -61,7 +61,7 @@ pub use sources::Sources;
 pub use stream_places::StreamPlaces;
 pub use trace::{ArrivalProcess, Arrivals, MAX_CV, Trace, TraceError, read_trace_text, trace_rows};
 pub use traversal::Successor;
-pub use weir_flow::Catalog;
+pub use weir_flow::{Catalog, Tiling};
 pub use worker_cluster::WorkerCluster;
 
 use raw::Context;

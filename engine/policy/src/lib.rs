@@ -81,7 +81,10 @@ pub use streams::frame_sampler::FrameSampler;
 pub use streams::frozen::FrozenWatch;
 pub use streams::health::{HealthTracker, StateChange, StreamHealth, StreamStanding};
 pub use streams::media_clock::{AGE_WINDOW, FrameTime, MAX_FALL, MAX_JUMP, MAX_LEAD, MediaClock, MediaInfo};
-pub use streams::motion::{GateDecision, GateEvent, LumaGrid, MotionGate, Region, SceneChange};
+pub use streams::motion::{
+    AreaChanges, CameraGate, CameraSignal, GateDecision, GateEvent, LumaGrid, MotionGate, Region,
+    SceneChange, StreamGate, is_tile_due,
+};
 pub use streams::reconnect::{Backoff, ReconnectSpec};
 pub use streams::silence::{
     CLOSE_TIMEOUT, OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit,

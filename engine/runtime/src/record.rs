@@ -49,8 +49,13 @@ pub(crate) enum Line {
         events: Vec<DecodeEvent>,
         effects: Vec<DecodeEffect>,
     },
-    /// Steps of the motion gate of a stream.
-    MotionGate { stream: StreamId, steps: Vec<GateStep> },
+    /// Steps of the gate of a stream; of one by the camera with its hold time.
+    MotionGate {
+        stream: StreamId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hold_ms: Option<f64>,
+        steps: Vec<GateStep>,
+    },
     /// Another graph is in force, of that number; requests in flight of those before go on.
     Graph { number: u32, control: Box<ControlSpec> },
 }
@@ -121,9 +126,13 @@ impl Recorder {
         });
     }
 
-    /// Records steps of the motion gate of a stream.
-    pub(crate) fn record_gate(&self, stream: StreamId, steps: Vec<GateStep>) {
-        self.write_line(&Line::MotionGate { stream, steps });
+    /// Records steps of the gate of a stream, of one by the camera with its hold time.
+    pub(crate) fn record_gate(&self, stream: StreamId, hold_ms: Option<f64>, steps: Vec<GateStep>) {
+        self.write_line(&Line::MotionGate {
+            stream,
+            hold_ms,
+            steps,
+        });
     }
 
     /// Writes a line. A disk that is full ends the recording, not the run.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 use weir_control::{Act, Controller, Effect, Message, View};
-use weir_policy::{DecodeLevels, MotionGate};
+use weir_policy::{DecodeLevels, StreamGate};
 use weir_types::invariant::counted;
 use weir_types::{StreamId, Timestamp};
 
@@ -148,7 +148,7 @@ struct Replay {
     /// Controllers by the number of their graph.
     graphs: BTreeMap<u32, Controller>,
     decode_levels: DecodeLevels,
-    gates: BTreeMap<StreamId, MotionGate>,
+    gates: BTreeMap<StreamId, StreamGate>,
 }
 
 impl Replay {
@@ -168,8 +168,13 @@ impl Replay {
                 self.graphs.insert(number, Controller::new(*control));
                 Some(Ok((0, 0)))
             }
-            Line::MotionGate { stream, steps } => {
-                let gate = self.gates.entry(stream).or_default();
+            Line::MotionGate {
+                stream,
+                hold_ms,
+                steps,
+            } => {
+                let new = || StreamGate::new(hold_ms);
+                let gate = self.gates.entry(stream).or_insert_with(new);
                 let mut effects = 0;
                 for (event, decision) in &steps {
                     let now = gate.on(*event);

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use ffmpeg_next::{Error, Packet, media};
 use weir_flow::{
-    DecodeLevel, DecodeLimit, Frame, GroupCounts, PacketGate, PacketTap, Source, SourceCounts, SourceError,
-    SourceFactory, SourceInfo, StopFlag,
+    CameraEvents, DecodeLevel, DecodeLimit, Frame, GroupCounts, PacketGate, PacketTap, Source, SourceCounts,
+    SourceError, SourceFactory, SourceInfo, StopFlag,
 };
 
 use super::driver_thread::DriverThread;
@@ -56,6 +56,10 @@ impl SourceFactory for TwoStreams {
 
     fn check(&self, stop: &StopFlag) -> Result<(), SourceError> {
         self.frames.check(stop)
+    }
+
+    fn camera_events(&self) -> Option<Box<dyn CameraEvents>> {
+        self.frames.camera_events()
     }
 }
 
@@ -317,13 +321,14 @@ impl MainReader {
         };
         let (index, base) = (stream.index(), stream.time_base());
         let tick_ms = 1000.0 * f64::from(base.numerator()) / f64::from(base.denominator().max(1));
-        let format = packet_format(&stream, !open::lacks_timestamps(&input))
-            .map_err(|reason| format!("{shown}: {reason}"))?;
         let is_live = open::is_live(&self.uri, &input);
+        let sound = open::sound_of(&input, &self.uri, &self.options, is_live);
+        let format = packet_format(&stream, !open::lacks_timestamps(&input), sound.as_ref())
+            .map_err(|reason| format!("{shown}: {reason}"))?;
         let mut times = PacketTimes::new(tick_ms, f64::from(stream.avg_frame_rate()), is_live);
         self.shared.on_open(!is_live);
         self.tap.on_open(Ok(format.clone()));
-        let mut reader = PacketReader::new(Arc::clone(&self.tap), format, tick_ms);
+        let mut reader = PacketReader::new(Arc::clone(&self.tap), format, tick_ms, sound);
         #[expect(
             clippy::disallowed_methods,
             reason = "silence of the other side is measured, whatever the engine's clock is"
@@ -345,7 +350,7 @@ impl MainReader {
                     }
                     reader.on_packet(&packet);
                 }
-                Ok(()) => {}
+                Ok(()) => reader.on_other(&packet, times.offset_ms()),
                 Err(Error::Eof | Error::Exit) => return Ok(()),
                 Err(_) if errors < MAX_ERRORS_IN_A_ROW => {
                     errors += 1;

@@ -43,6 +43,7 @@ mod played;
 mod redirect;
 mod relay;
 mod rgb_converter;
+mod sound;
 mod stream_decoder;
 mod stream_output;
 #[cfg(feature = "cuda")]
@@ -60,8 +61,11 @@ use driver_thread::DriverThread;
 use main_stream::TwoStreams;
 use played::Played;
 use weir_flow::{
-    Connection, Source, SourceError, SourceFactory, StopFlag, VideoDecoder, is_image, with_small_scheme,
+    CameraEvents, Connection, Source, SourceError, SourceFactory, StopFlag, VideoDecoder, is_image,
+    with_small_scheme,
 };
+
+use crate::onvif::{Camera, PullPoint};
 
 pub use concatenation::concatenate;
 pub use encoder::{Encoding, VideoCodec};
@@ -76,6 +80,7 @@ pub use parameter_sets::hevc_record;
 pub(crate) use picture_encoder::PictureEncoder;
 pub use picture_index::{PictureIndex, index_pictures};
 pub(crate) use stream_output::{StreamOutput, address_of, is_output_address};
+pub(crate) use userinfo::user_and_password;
 pub use video_file::{Rgb, VideoFile};
 pub(crate) use video_place::{Leftover, part_path, settle_leftover};
 pub use video_place::{Naming, VideoPlace};
@@ -163,8 +168,11 @@ impl SourceFactory for ImageList {
 /// As [`source`], with the address of a larger stream of the same pictures, whose packets are those that are observed.
 #[must_use]
 pub fn source_with_main(uri: &str, main_uri: &str, options: SourceOptions) -> Box<dyn SourceFactory> {
+    // Sound is that of the stream whose packets are observed.
+    let mut of_frames = options.clone();
+    of_frames.connection.sound = false;
     Box::new(TwoStreams {
-        frames: source(uri, options.clone()),
+        frames: source(uri, of_frames),
         uri: with_small_scheme(main_uri).into_owned(),
         options,
     })
@@ -199,6 +207,14 @@ impl SourceFactory for Factory {
 
     fn is_endless(&self) -> Option<bool> {
         open::is_endless(&self.uri)
+    }
+
+    fn camera_events(&self) -> Option<Box<dyn CameraEvents>> {
+        let connection = &self.options.connection;
+        let service = connection.onvif.as_ref()?;
+        // The graph was checked: an address that cannot be used was reported.
+        let camera = Camera::new(&service.address, &self.uri, connection.login.as_ref()).ok()?;
+        Some(Box::new(PullPoint::new(camera, service.channel.clone())))
     }
 
     fn check(&self, stop: &StopFlag) -> Result<(), SourceError> {

@@ -31,6 +31,22 @@ pub(super) fn with_login<'u>(uri: &'u str, login: Option<&SourceLogin>) -> Resul
     Ok(format!("{scheme}://{}:{password}@{rest}", encoded(&login.user)).into())
 }
 
+/// User and password, decoded: those of `login`, else those in the address; `None` if there is neither.
+///
+/// # Errors
+/// As [`with_login`].
+pub(crate) fn user_and_password(
+    uri: &str,
+    login: Option<&SourceLogin>,
+) -> Result<Option<(String, String)>, String> {
+    let uri = with_login(uri, login)?;
+    let text = |part: &str| String::from_utf8_lossy(&decoded(part)).into_owned();
+    Ok(of(&uri).map(|user| {
+        let (name, password) = user.split_once(':').unwrap_or((user, ""));
+        (text(name), text(password))
+    }))
+}
+
 /// Percent-encoding of all bytes but letters and digits of ASCII.
 pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

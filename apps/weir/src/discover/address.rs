@@ -3,14 +3,10 @@
 use std::net::IpAddr;
 
 use weir_flow::{host, host_problem, mask_credentials, with_small_scheme};
-
-use super::text::clean;
+use weir_operators::onvif::clean;
 
 /// Longest address of a stream.
 const MAX_ADDRESS: usize = 1_024;
-
-/// Longest path of a service.
-const MAX_PATH: usize = 512;
 
 /// Address of a stream without user and password, if its host is the one that was asked, by its address or by the `name` that
 /// the user wrote.
@@ -46,32 +42,6 @@ pub(super) fn stream(uri: &str, asked: IpAddr, name: &str) -> Result<String, Str
 fn is_same(host: &str, asked: IpAddr, name: &str) -> bool {
     let address = host.parse::<IpAddr>().map(|address| address.to_canonical());
     address == Ok(asked.to_canonical()) || host.eq_ignore_ascii_case(name)
-}
-
-/// Host, port and path of the address of a service over HTTP.
-pub(super) fn service(address: &str) -> Option<(IpAddr, u16, String)> {
-    let address = with_small_scheme(address);
-    let rest = address.strip_prefix("http://")?;
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
-    let path = if path.is_empty() { "/" } else { path };
-    let is_path =
-        path.len() <= MAX_PATH && path.starts_with('/') && path.chars().all(|c| c.is_ascii_graphic());
-    let host = host(&address)?.parse::<IpAddr>().ok()?;
-    let port = match place.rsplit(']').next()?.rsplit_once(':') {
-        Some((_, port)) => port.parse().ok()?,
-        None => 80,
-    };
-    (is_path && !path.contains('#')).then(|| (host.to_canonical(), port, path.to_owned()))
-}
-
-/// Path of a service, whatever host a device names: requests go to the address that was asked.
-pub(super) fn path(address: &str) -> Option<String> {
-    let (_, rest) = address.split_once("://")?;
-    let path = &rest[rest.find('/')?..];
-    let is_path = path.len() <= MAX_PATH && path.chars().all(|c| c.is_ascii_graphic()) && !path.contains('#');
-    is_path.then(|| path.to_owned())
 }
 
 #[cfg(test)]
@@ -120,32 +90,5 @@ mod tests {
         }
         let long = format!("rtsp://10.0.0.7/{}", "a".repeat(2_000));
         assert!(stream(&long, asked, "cam").unwrap_err().len() < 300);
-    }
-
-    #[test]
-    fn services_are_read_over_http_only() {
-        let ten: IpAddr = [10, 0, 0, 7].into();
-        for (address, read) in [
-            (
-                "http://10.0.0.7/onvif/device_service",
-                Some((ten, 80, "/onvif/device_service")),
-            ),
-            ("HTTP://10.0.0.7:8000/a?b=1", Some((ten, 8_000, "/a?b=1"))),
-            ("http://10.0.0.7", Some((ten, 80, "/"))),
-            ("https://10.0.0.7/a", None),
-            ("http://cam/a", None),
-            ("http://10.0.0.7:99999/a", None),
-            ("http://10.0.0.7/a b", None),
-        ] {
-            let read = read.map(|(host, port, path)| (host, port, path.to_owned()));
-            assert_eq!(service(address), read, "{address}");
-        }
-        assert_eq!(
-            path("http://elsewhere:81/onvif/media").as_deref(),
-            Some("/onvif/media")
-        );
-        for bad in ["http://a", "/onvif", "http://a/b\r\nX: y", ""] {
-            assert_eq!(path(bad), None, "{bad:?}");
-        }
     }
 }

@@ -6,9 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde::Serialize;
-
-use super::deadline::Deadline;
-use super::text::clean;
+use weir_operators::onvif::{Deadline, clean};
 
 /// Ports that cameras usually have RTSP at.
 const PORTS: [u16; 2] = [554, 8554];

@@ -2,21 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use weir_operators::onvif::{self, Client, DEVICE, Element, Login, Problem, SCHEMA, clean, xml_escaped};
 
 use super::address;
 use super::brands;
-use super::deadline::wall_time;
 use super::facts::{Camera, Device, Stream};
 use super::probe::Answer;
-use super::soap::{Client, Login, Problem};
-use super::text::{clean, xml_escaped};
-use super::xml::Element;
 
-const DEVICE: &str = "http://www.onvif.org/ver10/device/wsdl";
 const MEDIA: &str = "http://www.onvif.org/ver10/media/wsdl";
 const MEDIA_2: &str = "http://www.onvif.org/ver20/media/wsdl";
-const SCHEMA: &str = "http://www.onvif.org/ver10/schema";
 
 /// Profiles of a device whose addresses are asked for.
 const MAX_PROFILES: usize = 128;
@@ -65,9 +60,12 @@ pub(super) fn ask(target: &Target, login: Option<&Login>) -> Device {
 
 /// The questions, in their order. The first refused login ends them, since devices lock accounts.
 fn questions(target: &Target, login: Option<&Login>, device: &mut Device) -> Result<(), Problem> {
-    let mut client = Client::new(target.device, login);
-    let difference = clock(&mut client, &target.path);
+    let mut client = Client::new(target.device, login.cloned(), "--user and --password-file");
+    let difference = onvif::clock(&mut client, &target.path);
     device.answered = !matches!(difference, Err(Problem::Unreached(_)));
+    device.service = device
+        .answered
+        .then(|| format!("http://{}{}", target.device, target.path));
     match difference {
         Ok(seconds) => {
             device.clock_difference_s = seconds;
@@ -96,41 +94,8 @@ fn questions(target: &Target, login: Option<&Login>, device: &mut Device) -> Res
     cameras(&mut client, target, profiles, device)
 }
 
-/// Seconds by which the clock of the device is ahead; `None` if it does not name its time.
-fn clock(client: &mut Client<'_>, path: &str) -> Result<Option<i64>, Problem> {
-    let request = format!("<GetSystemDateAndTime xmlns=\"{DEVICE}\"/>");
-    let answer = client.call_without_token(path, &request)?;
-    Ok(utc(&answer).map(|time| difference(time, wall_time())))
-}
-
-/// The time in an answer to `GetSystemDateAndTime`.
-fn utc(answer: &Element) -> Option<SystemTime> {
-    let time = answer.at(&["SystemDateAndTime", "UTCDateTime"])?;
-    let number = |path: [&str; 2]| time.text_at(&path)?.parse::<u32>().ok();
-    let text = format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-        number(["Date", "Year"])?,
-        number(["Date", "Month"])?,
-        number(["Date", "Day"])?,
-        number(["Time", "Hour"])?,
-        number(["Time", "Minute"])?,
-        number(["Time", "Second"])?
-    );
-    humantime::parse_rfc3339(&text).ok()
-}
-
-/// `to - from` in seconds, rounded.
-fn difference(to: SystemTime, from: SystemTime) -> i64 {
-    let seconds = |time: SystemTime| {
-        time.duration_since(UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO)
-            .as_secs_f64()
-    };
-    (seconds(to) - seconds(from)).round() as i64
-}
-
 /// Maker, model and version.
-fn identity(client: &mut Client<'_>, path: &str, device: &mut Device) -> Result<(), Problem> {
+fn identity(client: &mut Client, path: &str, device: &mut Device) -> Result<(), Problem> {
     let request = format!("<GetDeviceInformation xmlns=\"{DEVICE}\"/>");
     let answer = client.call(path, &request)?;
     let text = |name: &str| answer.text_at(&[name]).map(clean);
@@ -148,42 +113,25 @@ struct Services {
     media_2: Option<String>,
 }
 
-fn services(client: &mut Client<'_>, path: &str) -> Result<Services, Problem> {
-    let request =
-        format!("<GetServices xmlns=\"{DEVICE}\"><IncludeCapability>false</IncludeCapability></GetServices>");
-    match client.call(path, &request) {
-        Ok(answer) => {
-            let found = listed(&answer);
-            if found != Services::default() {
-                return Ok(found);
-            }
-        }
-        Err(Problem::Fault(_)) => {}
-        Err(problem) => return Err(problem),
+fn services(client: &mut Client, path: &str) -> Result<Services, Problem> {
+    let listed = onvif::services(client, path)?;
+    let path_of = |namespace: &str| listed.address(namespace).and_then(onvif::path);
+    let found = Services {
+        media: path_of(MEDIA),
+        media_2: path_of(MEDIA_2),
+    };
+    if found != Services::default() {
+        return Ok(found);
     }
     // Devices of before 2011 know this alone.
-    let request = format!("<GetCapabilities xmlns=\"{DEVICE}\"><Category>Media</Category></GetCapabilities>");
-    let answer = client.call(path, &request)?;
-    let media = answer.text_at(&["Capabilities", "Media", "XAddr"]);
-    let media = media.and_then(address::path);
+    let media = onvif::capability(client, path, "Media")?;
+    let media = media.as_deref().and_then(onvif::path);
     if media.is_none() {
         return Err(Problem::Fault(
             "it names no media service: it has no streams".to_owned(),
         ));
     }
     Ok(Services { media, media_2: None })
-}
-
-fn listed(answer: &Element) -> Services {
-    let path = |namespace: &str| {
-        let mut services = answer.all("Service");
-        let service = services.find(|service| service.text_at(&["Namespace"]) == Some(namespace))?;
-        address::path(service.text_at(&["XAddr"])?)
-    };
-    Services {
-        media: path(MEDIA),
-        media_2: path(MEDIA_2),
-    }
 }
 
 /// A profile with a stream, before its address is known.
@@ -203,7 +151,7 @@ struct Profiles {
 }
 
 /// Profiles of the newer media service, which knows H.265, else of the older one.
-fn profiles(client: &mut Client<'_>, services: &Services) -> Result<Profiles, Problem> {
+fn profiles(client: &mut Client, services: &Services) -> Result<Profiles, Problem> {
     let mut last = Problem::Fault("it has no profile with video".to_owned());
     for (path, is_media_2) in [(&services.media_2, true), (&services.media, false)] {
         let Some(path) = path else {
@@ -250,13 +198,17 @@ fn profile(profile: &Element) -> Option<Profile> {
     let fps = encoder.text_at(&["RateControl", "FrameRateLimit"]);
     let fps = fps.and_then(|fps| fps.parse::<f64>().ok());
     Some(Profile {
-        token: profile.token.clone(),
+        token: profile.attribute("token").to_owned(),
         source: source
             .and_then(|source| source.text_at(&["SourceToken"]))
             .unwrap_or_default()
             .to_owned(),
         stream: Stream {
-            profile: clean(profile.text_at(&["Name"]).unwrap_or(&profile.token)),
+            profile: clean(
+                profile
+                    .text_at(&["Name"])
+                    .unwrap_or_else(|| profile.attribute("token")),
+            ),
             codec: encoder.text_at(&["Encoding"]).map(codec),
             width: pixels("Width"),
             height: pixels("Height"),
@@ -277,7 +229,7 @@ fn codec(encoding: &str) -> String {
 
 /// Addresses of all profiles, by picture.
 fn cameras(
-    client: &mut Client<'_>,
+    client: &mut Client,
     target: &Target,
     profiles: Profiles,
     device: &mut Device,
@@ -358,8 +310,9 @@ fn hint(target: &Target, device: &mut Device) {
 
 #[cfg(test)]
 mod tests {
+    use weir_operators::onvif::parse;
+
     use super::*;
-    use crate::discover::xml;
 
     #[test]
     fn profiles_of_both_services_are_read() {
@@ -382,10 +335,10 @@ mod tests {
                 uri: String::new(),
             },
         };
-        assert_eq!(profile(&xml::parse(one).unwrap()), Some(expected("h264")));
-        assert_eq!(profile(&xml::parse(two).unwrap()), Some(expected("h265")));
+        assert_eq!(profile(&parse(one).unwrap()), Some(expected("h264")));
+        assert_eq!(profile(&parse(two).unwrap()), Some(expected("h265")));
         let sound = "<Profiles token='a'><Name>Sound</Name><AudioEncoderConfiguration/></Profiles>";
-        assert_eq!(profile(&xml::parse(sound).unwrap()), None);
+        assert_eq!(profile(&parse(sound).unwrap()), None);
     }
 
     #[test]
@@ -393,31 +346,11 @@ mod tests {
         let text = "<Profiles token='a'><VideoEncoderConfiguration><Encoding>JPEG</Encoding><Resolution><Width>-1</Width><Height>1e9\
                     </Height></Resolution><RateControl><FrameRateLimit>NaN</FrameRateLimit></RateControl></VideoEncoderConfiguration>\
                     </Profiles>";
-        let stream = profile(&xml::parse(text).unwrap()).unwrap().stream;
+        let stream = profile(&parse(text).unwrap()).unwrap().stream;
         assert_eq!((stream.width, stream.height, stream.fps), (None, None, None));
         assert_eq!(
             (stream.codec.as_deref(), stream.profile.as_str()),
             (Some("mjpeg"), "a")
         );
-    }
-
-    #[test]
-    fn times_are_read_and_compared() {
-        let answer = |year: &str| {
-            let text = format!(
-                "<A><SystemDateAndTime><UTCDateTime><Time><Hour>23</Hour><Minute>59</Minute><Second>58</Second></Time><Date><Year>\
-                 {year}</Year><Month>11</Month><Day>30</Day></Date></UTCDateTime></SystemDateAndTime></A>"
-            );
-            utc(&xml::parse(&text).unwrap())
-        };
-        let time = answer("2026").unwrap();
-        assert_eq!(
-            difference(time, humantime::parse_rfc3339("2026-12-01T00:00:00Z").unwrap()),
-            -2
-        );
-        assert!(answer("1970").is_some());
-        for bad in ["1969", "20260", "x", "-5", "0"] {
-            assert_eq!(answer(bad), None, "{bad}");
-        }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Device {
     pub(crate) address: String,
     /// True if it speaks ONVIF.
     pub(crate) answered: bool,
+    /// Address of its device service, if it speaks ONVIF.
+    pub(crate) service: Option<String>,
     pub(crate) endpoint: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) manufacturer: Option<String>,

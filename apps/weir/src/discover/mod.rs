@@ -5,16 +5,13 @@
 
 mod address;
 mod brands;
-mod deadline;
 mod device;
 mod facts;
 mod interfaces;
 mod probe;
 mod report;
-mod soap;
 mod tables;
 mod text;
-mod xml;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -22,14 +19,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use weir_operators::onvif;
+
 use crate::error::UserError;
 use device::Target;
 use facts::Device;
 pub(crate) use facts::Found;
 use probe::Answer;
 pub(crate) use report::{as_json, as_text};
-pub(crate) use soap::Login;
 pub(crate) use tables::graph_tables;
+pub(crate) use text::percent_decoded;
+pub(crate) use weir_operators::onvif::Login;
 
 /// Devices that are asked at the same time.
 const MAX_WORKERS: usize = 16;
@@ -141,7 +141,7 @@ fn target_of(answer: Answer) -> Target {
 /// Port and path of the device service; an answer counts only for the host that it came from.
 fn service_of(answer: Option<&Answer>, host: IpAddr) -> (u16, String) {
     let services = answer.iter().flat_map(|answer| &answer.services);
-    let mut services = services.filter_map(|service| address::service(service));
+    let mut services = services.filter_map(|service| onvif::service(service));
     services
         .find(|(of, _, _)| *of == host.to_canonical())
         .map_or_else(|| (HTTP, SERVICE.to_owned()), |(_, port, path)| (port, path))

@@ -5,11 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use weir_operators::media::login::random_uuid;
+use weir_operators::onvif::{self, Deadline, Element};
 
-use super::address;
-use super::deadline::Deadline;
 use super::text;
-use super::xml;
 
 /// Group that devices listen to.
 pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 255, 250);
@@ -225,7 +223,7 @@ fn question(id: &str) -> String {
 
 /// The devices that a datagram names. Anything else gives none.
 fn answers(datagram: &str, from: IpAddr) -> Vec<Answer> {
-    let Ok(root) = xml::parse(datagram) else {
+    let Ok(root) = onvif::parse(datagram) else {
         return Vec::new();
     };
     let Some(body) = root.at(&["Body"]) else {
@@ -234,9 +232,9 @@ fn answers(datagram: &str, from: IpAddr) -> Vec<Answer> {
     // Some devices leave the list around the entries out.
     let listed = body.all("ProbeMatches").flat_map(|list| list.all("ProbeMatch"));
     let matches = listed.chain(body.all("ProbeMatch"));
-    let entries = |matched: &xml::Element, name: &str| -> Vec<String> {
+    let entries = |matched: &Element, name: &str| -> Vec<String> {
         let words = matched.text_at(&[name]).unwrap_or_default().split_whitespace();
-        words.take(MAX_ENTRIES).map(text::clean).collect()
+        words.take(MAX_ENTRIES).map(onvif::clean).collect()
     };
     let devices = matches.filter_map(|matched| {
         let (services, scopes) = (entries(matched, "XAddrs"), entries(matched, "Scopes"));
@@ -247,7 +245,7 @@ fn answers(datagram: &str, from: IpAddr) -> Vec<Answer> {
             || services.iter().any(|service| service.contains("/onvif/"));
         let endpoint = matched.text_at(&["EndpointReference", "Address"]);
         is_camera.then(|| Answer {
-            endpoint: endpoint.map_or_else(|| from.to_string(), text::clean),
+            endpoint: endpoint.map_or_else(|| from.to_string(), onvif::clean),
             from,
             also_from: Vec::new(),
             services,
@@ -273,10 +271,7 @@ impl Answer {
     /// False if the device names ports of its services at `host`, and `port` is none of them: several devices share the address
     /// of a router.
     fn is_at(&self, host: IpAddr, port: u16) -> bool {
-        let services = self
-            .services
-            .iter()
-            .filter_map(|service| address::service(service));
+        let services = self.services.iter().filter_map(|service| onvif::service(service));
         let own = services.filter(|(of, _, _)| *of == host.to_canonical());
         let ports: Vec<u16> = own.map(|(_, port, _)| port).collect();
         ports.is_empty() || ports.contains(&port)
@@ -288,7 +283,7 @@ impl Answer {
             .scopes
             .iter()
             .find_map(|scope| scope.strip_prefix(SCOPES)?.strip_prefix("name/"))?;
-        Some(text::clean(&text::percent_decoded(name))).filter(|name| !name.trim().is_empty())
+        Some(onvif::clean(&text::percent_decoded(name))).filter(|name| !name.trim().is_empty())
     }
 }
 

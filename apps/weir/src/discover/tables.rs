@@ -28,6 +28,8 @@ pub(crate) fn graph_tables(found: &Found, login: Option<(&str, &Path)>) -> Strin
             // A dollar sign of the device is one.
             lines.push(format!("uri = {}", text(&main.uri)));
             lines.extend(second.map(|second| format!("detect_uri = {}", text(&second.uri))));
+            let service = device.service.as_deref();
+            lines.extend(service.map(|service| format!("onvif = {}", text(service))));
             lines.extend(login.iter().flatten().cloned());
             tables.push(lines.join("\n"));
         }
@@ -58,6 +60,7 @@ mod tests {
         let found = Found {
             devices: vec![Device {
                 address: "10.0.0.7:80".to_owned(),
+                service: Some("http://10.0.0.7:80/onvif/device_service".to_owned()),
                 cameras: vec![Camera {
                     name: "door".to_owned(),
                     streams: vec![Stream {
@@ -74,6 +77,8 @@ mod tests {
         let read: toml::Table = toml::from_str(&text).unwrap();
         let camera = &read["cameras"]["door"];
         assert_eq!(camera["uri"].as_str(), Some("rtsp://10.0.0.7/a\"b$$c"));
+        let service = camera["onvif"].as_str();
+        assert_eq!(service, Some("http://10.0.0.7:80/onvif/device_service"));
         assert_eq!(camera["user"].as_str(), Some("ad$$min"));
         assert_eq!(camera["password_file"].as_str(), Some("/etc/weir/camera \"1\""));
         let plain = graph_tables(&found, None);

@@ -1,18 +1,7 @@
-//! Texts of devices: control characters are escaped, and lengths bounded, before anything else sees them.
-
-use crate::printable::line;
-
-/// Characters of a name or a message of a device.
-const MAX_CHARS: usize = 120;
-
-/// One line without control characters.
-pub(super) fn clean(text: &str) -> String {
-    let short: String = text.trim().chars().take(MAX_CHARS).collect();
-    line(&short).into_owned()
-}
+//! Texts of devices as names of a graph, and texts with percent signs.
 
 /// The text of `%20` and the like; bytes that are no UTF-8 are replaced.
-pub(super) fn percent_decoded(text: &str) -> String {
+pub(crate) fn percent_decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
@@ -32,11 +21,6 @@ pub(super) fn percent_decoded(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&out).into_owned()
-}
-
-/// The text with the characters that XML reserves as references.
-pub(super) fn xml_escaped(text: &str) -> String {
-    quick_xml::escape::escape(text).into_owned()
 }
 
 /// A name for a table of a graph: small letters, digits and `-`; empty if nothing remains.
@@ -60,9 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_become_one_bounded_line() {
-        assert_eq!(clean(" a\u{1b}[31m\nb "), "a\\u{1b}[31m\\nb");
-        assert_eq!(clean(&"x".repeat(1_000)).len(), MAX_CHARS);
+    fn percent_signs_that_are_no_bytes_stay() {
         assert_eq!(percent_decoded("a%20b%C3%A4%zz%2"), "a b\u{e4}%zz%2");
     }
 

@@ -60,7 +60,7 @@ impl AllowedPlaces {
         if login.is_none_or(|login| login.password_file.is_none()) {
             return Ok(());
         }
-        let mut hosts = node.uris().filter_map(weir_flow::host);
+        let mut hosts = node.contacted().filter_map(weir_flow::host);
         let Some(host) = hosts.find(|host| !self.own_hosts.contains(host) && !self.places.names_host(host))
         else {
             return Ok(());
@@ -81,7 +81,7 @@ impl AllowedPlaces {
     /// # Errors
     /// Clients may not name it.
     pub(super) fn check_node(&self, node: &SourceNode) -> Result<(), ApiError> {
-        let Some(refused) = node.uris().find_map(|uri| self.check(uri).err()) else {
+        let Some(refused) = node.contacted().find_map(|uri| self.check(uri).err()) else {
             return self.check_login(node);
         };
         let host = refused.host.map_or_else(String::new, |host| {

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use md5::{Digest, Md5};
 use sha1::{Digest as _, Sha1};
 
-use super::fake::{Reply, Request, Server};
 use crate::browser::from_base64;
+use crate::soap_server::{Reply, Request, Server};
 
 pub(super) const USER: &str = "ada";
 pub(super) const PASSWORD: &str = "s3cret-p@ss%41";

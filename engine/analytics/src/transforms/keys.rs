@@ -334,6 +334,23 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
         ],
     },
     TransformType {
+        name: "camera-event",
+        about: "events that the camera reports itself by ONVIF; needs no tracker, and `onvif` of the camera",
+        keys: &[
+            key(
+                "events",
+                KeyKind::Texts,
+                "\"motion\", \"line\", \"tamper\", \"input\", or topics such as \"tns1:Device/Trigger/DigitalInput\" (required)",
+            ),
+            key(
+                "from",
+                KeyKind::Text,
+                "rule, input or other part of the camera that it is of, as events name it in `source`; default any",
+            ),
+            EVERY,
+        ],
+    },
+    TransformType {
         name: "best-shot",
         about: "the picture in which each object is seen best, of its own and with the incidents of other transforms",
         keys: &[

@@ -6,9 +6,12 @@
 //! of a line, are interpolated. Nothing is drawn, written or sent here.
 
 mod best_shot;
+mod camera_event;
+mod camera_states;
 mod episodes;
 mod finding;
 mod geometry;
+mod ground;
 mod keys;
 mod line;
 mod loitering;
@@ -32,11 +35,12 @@ mod zone;
 pub use jiff::tz::TimeZone;
 
 pub use geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
+pub use ground::{GroundMap, GroundView};
 pub use keys::{TRANSFORM_TYPES, TransformType, transform_type};
 pub use object_filter::{ObjectFilter, ObjectRule, Verdict};
 pub use read::{Fault, read_polygon, read_transform};
 pub use schedule::{Exception, Hours, Schedule, clock_text, time_zone};
 pub(crate) use schedule::{parse_days, parse_exceptions, parse_hours};
-pub use spec::{BestShotSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
+pub use spec::{BestShotSpec, CameraEventSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
 pub use stream::{SceneFrame, SceneObject, StreamTransform, StreamTransforms};
 pub use subject::FramePixels;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 pub use weir_flow::KeyFault as Fault;
-use weir_flow::{PictureLimits, Settings, Value};
+use weir_flow::{CameraTopic, PictureLimits, Settings, Value};
 
 use super::geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
 use super::schedule::{Schedule, parse_days, parse_exceptions, parse_hours, parse_offset, time_zone};
-use super::spec::{BestShotSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
+use super::spec::{
+    BestShotSpec, CameraEventSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
+};
 
 /// Smallest area of a polygon, and length of a line, in parts of the frame.
 const MIN_AREA: f64 = 1e-4;
@@ -238,6 +240,7 @@ impl Reader<'_> {
             },
             "rule" => TransformKind::Rule(self.rule()),
             "best-shot" => TransformKind::BestShot(self.best_shot()),
+            "camera-event" => TransformKind::CameraEvent(self.camera_event()),
             _ => TransformKind::Zone {
                 margin,
                 settle_ms: self.ms("settle", 2.0),
@@ -279,6 +282,30 @@ impl Reader<'_> {
             ground: ground.unwrap_or_default(),
             window_ms: self.ms("window", 1.0),
             above_kmh: self.settings.number("above_kmh", 0.0),
+        }
+    }
+
+    fn camera_event(&mut self) -> CameraEventSpec {
+        let hint = "events = [\"motion\"], \"line\", \"tamper\", \"input\", or a topic such as \"tns1:Device/Trigger/DigitalInput\"";
+        let events = self.settings.texts("events").unwrap_or_default();
+        if events.is_empty() {
+            self.fault("events", "it has no `events`", hint);
+        }
+        let mut topics = Vec::new();
+        for text in events {
+            match CameraTopic::parse(text) {
+                Some(topic) => topics.push(topic),
+                None => self.fault(
+                    "events",
+                    format!("`events`: \"{text}\" is no event of a camera"),
+                    hint,
+                ),
+            }
+        }
+        let from = self.settings.text("from").filter(|from| !from.is_empty());
+        CameraEventSpec {
+            topics,
+            from: from.map(Arc::from),
         }
     }
 

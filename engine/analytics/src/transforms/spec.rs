@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use weir_flow::{Attribute, PictureLimits};
+use weir_flow::{Attribute, CameraTopic, PictureLimits};
 
 use super::geometry::{Anchor, Polygon, Position, Segment};
 use super::schedule::Schedule;
@@ -154,6 +154,17 @@ pub enum TransformKind {
     Rule(RuleSpec),
     /// The picture in which each track is seen best.
     BestShot(BestShotSpec),
+    /// Events that the camera reports.
+    CameraEvent(CameraEventSpec),
+}
+
+/// Choice of the events of a camera.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CameraEventSpec {
+    /// Topics that count.
+    pub topics: Vec<CameraTopic>,
+    /// Part of the camera that they must be of, such as `Rule=Yard` or `Yard`; `None`: any.
+    pub from: Option<Arc<str>>,
 }
 
 /// Time and distance by which an object stands still.
@@ -255,13 +266,17 @@ impl TransformKind {
             Self::Absence { .. } => "absence",
             Self::Rule(_) => "rule",
             Self::BestShot(_) => "best-shot",
+            Self::CameraEvent(_) => "camera-event",
         }
     }
 
     /// Whether it follows objects over time, which needs a tracker.
     #[must_use]
     pub const fn needs_tracks(&self) -> bool {
-        !matches!(self, Self::Crowd { .. } | Self::Absence { .. })
+        !matches!(
+            self,
+            Self::Crowd { .. } | Self::Absence { .. } | Self::CameraEvent(_)
+        )
     }
 }
 

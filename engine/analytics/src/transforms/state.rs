@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use weir_flow::{BestShot, Rect};
+use weir_flow::{BestShot, CameraEvent, Rect};
 
 use super::best_shot::BestShots;
+use super::camera_event::CameraIncidents;
+use super::camera_states::CameraStates;
 use super::finding::{Drawing, Finding};
 use super::geometry::{Polygon, Position, Segment};
 use super::line::Line;
@@ -17,6 +19,7 @@ use super::still::StandingStill;
 use super::subject::{Subject, View};
 use super::wrong_way::WrongWay;
 use super::zone::Zone;
+use crate::track::FrameTime;
 
 /// Its geometry in pixels of the frames as they are now.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +72,7 @@ enum Machine {
     Occupancy(Occupancy),
     Rule(Rule),
     BestShots(Box<BestShots>),
+    CameraEvents(CameraIncidents),
 }
 
 /// A transform at work.
@@ -119,6 +123,9 @@ impl TransformState {
             TransformKind::BestShot(best) => {
                 Machine::BestShots(Box::new(BestShots::new(best.clone(), every_ms)))
             }
+            TransformKind::CameraEvent(events) => {
+                Machine::CameraEvents(CameraIncidents::new(events.clone(), every_ms))
+            }
         };
         Self {
             machine,
@@ -163,6 +170,24 @@ impl TransformState {
             }
             Machine::Rule(rule) => out.extend(subjects.filter_map(|it| rule.on_subject(it))),
             Machine::BestShots(shots) => shots.on_frame(view, subjects, out),
+            Machine::CameraEvents(events) => events.on_states(view.camera, view.now, out),
+        }
+    }
+
+    /// The camera reported an event, after which these states hold; `None`: it is not heard any more.
+    pub(crate) fn on_camera(
+        &mut self,
+        event: Option<&CameraEvent>,
+        states: &CameraStates,
+        at: FrameTime,
+        out: &mut Vec<Finding>,
+    ) {
+        let Machine::CameraEvents(events) = &mut self.machine else {
+            return;
+        };
+        match event {
+            Some(event) if event.active.is_none() => events.on_moment(event, at, out),
+            _ => events.on_states(states, at, out),
         }
     }
 
@@ -186,7 +211,7 @@ impl TransformState {
             Machine::Loitering(stay) => stay.on_track_end(subject),
             Machine::Rule(rule) => rule.on_track_end(subject),
             Machine::BestShots(shots) => shots.on_track_end(subject),
-            Machine::Occupancy(_) => None,
+            Machine::Occupancy(_) | Machine::CameraEvents(_) => None,
         }
     }
 
@@ -195,6 +220,7 @@ impl TransformState {
         match &mut self.machine {
             Machine::Still(still) => still.close(out),
             Machine::Occupancy(occupancy) => out.extend(occupancy.close()),
+            Machine::CameraEvents(events) => events.close(out),
             _ => {}
         }
     }
@@ -233,7 +259,7 @@ impl TransformState {
             Machine::Loitering(stay) => stay.drawing(&place.area, view),
             Machine::Occupancy(occupancy) => occupancy.drawing(&place.area),
             Machine::Rule(rule) => rule.drawing(name, view),
-            Machine::BestShots(_) => return None,
+            Machine::BestShots(_) | Machine::CameraEvents(_) => return None,
         };
         Some(drawing)
     }

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use weir_flow::{Attribute, Incident, Overlay, Rect, StreamNames, TrackEnd};
+use weir_flow::{Attribute, CameraEvent, Incident, Overlay, Rect, StreamNames, TrackEnd};
 
+use super::camera_states::CameraStates;
 use super::finding::Finding;
 use super::spec::{TransformKind, TransformSpec};
 use super::state::TransformState;
@@ -80,6 +81,8 @@ pub struct StreamTransforms {
     /// Size of that frame, and when it was.
     last: Option<(f64, f64, FrameTime)>,
     size: PictureSize,
+    /// States that the camera reports, whatever the transforms.
+    camera: CameraStates,
 }
 
 impl fmt::Debug for StreamTransforms {
@@ -102,6 +105,7 @@ impl StreamTransforms {
             present: Vec::new(),
             last: None,
             size: PictureSize::default(),
+            camera: CameraStates::default(),
         };
         all.replace(transforms, began_s);
         all
@@ -176,6 +180,7 @@ impl StreamTransforms {
             subjects: &self.subjects,
             present: &self.present,
             pixels: frame.pixels,
+            camera: &self.camera,
         };
         for (index, slot) in zones.iter_mut().enumerate() {
             slot.step(&view, frame, |finding| found.push((index, finding)));
@@ -193,6 +198,7 @@ impl StreamTransforms {
             subjects: &self.subjects,
             present: &self.present,
             pixels: frame.pixels,
+            camera: &self.camera,
         };
         for (index, slot) in (self.zones..).zip(others) {
             slot.step(&view, frame, |finding| found.push((index, finding)));
@@ -208,6 +214,25 @@ impl StreamTransforms {
             self.end_track(end, &mut incidents);
         }
         attach_pictures(&self.slots, &mut incidents);
+        incidents
+    }
+
+    /// The camera reported an event that arrived at `time_ms` (UTC); `None`: it is not heard any more. Frames are not needed for it.
+    pub fn on_camera(&mut self, event: Option<&CameraEvent>, time_ms: u64) -> Vec<Incident> {
+        let last = self.last.map(|(_, _, at)| at);
+        let since_ms = last.map_or(0, |last| time_ms.saturating_sub(last.time_ms));
+        let at = FrameTime {
+            pts_ms: last.map_or(0.0, |last| last.pts_ms) + since_ms as f64,
+            time_ms,
+        };
+        self.camera.on_event(event, at);
+        let mut incidents = Vec::new();
+        for slot in &mut self.slots {
+            let mut found = Vec::new();
+            slot.state.on_camera(event, &self.camera, at, &mut found);
+            let found = found.into_iter();
+            incidents.extend(found.map(|found| slot.incident(&self.stream, found, None)));
+        }
         incidents
     }
 
@@ -243,6 +268,7 @@ impl StreamTransforms {
             subjects: &self.subjects,
             present: &self.present,
             pixels: None,
+            camera: &self.camera,
         };
         let overlay = |slot: &Slot| {
             let name = &slot.transform.name;

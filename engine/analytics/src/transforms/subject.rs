@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir_flow::{Attribute, Frame, PictureTaker, Rect};
 
+use super::camera_states::CameraStates;
 use super::geometry::{Anchor, Position};
 use crate::track::FrameTime;
 
@@ -96,6 +97,8 @@ pub(crate) struct View<'a> {
     pub(crate) present: &'a [u64],
     /// Pixels of the frame, if pictures can be taken.
     pub(crate) pixels: Option<FramePixels<'a>>,
+    /// States that the camera reports.
+    pub(crate) camera: &'a CameraStates,
 }
 
 impl<'a> View<'a> {

@@ -1,16 +1,24 @@
-//! Connection settings of a source: its transport, its login, and options of FFmpeg.
+//! Connection settings of a source: its transport, its login, its sound, the device service of its camera, and options of FFmpeg.
 
 use std::path::{Path, PathBuf};
 
 use weir_config::{Content, Entry, Field, Fields, absolute, report_missing};
-use weir_flow::{Connection, Settings, SourceLogin, Transport, has_login, takes_login};
+use weir_flow::{CameraService, Connection, Settings, SourceLogin, Transport, has_login, takes_login};
 
 use super::address::Addresses;
 use super::context::Context;
 use crate::settings;
 
 /// Keys of a source that this reads.
-pub(super) const KEYS: [&str; 4] = ["transport", "user", "password_file", "options"];
+pub(super) const KEYS: [&str; 7] = [
+    "transport",
+    "user",
+    "password_file",
+    "sound",
+    "onvif",
+    "onvif_source",
+    "options",
+];
 
 /// Reads them for the source at `addresses`, and for both of them where it has two.
 pub(super) fn read(
@@ -40,7 +48,67 @@ pub(super) fn read(
         transport: transport.into_value().unwrap_or_default(),
         options: options(name, addresses, fields, context),
         login: login(addresses, fields, context),
+        sound: sound(addresses, fields, context),
+        onvif: camera_service(addresses, fields, context),
     }
+}
+
+/// The device service of a camera that speaks ONVIF. Its login is that of the source.
+fn camera_service(
+    addresses: &Addresses,
+    fields: &Fields<'_>,
+    context: &mut Context<'_>,
+) -> Option<CameraService> {
+    let service = fields.text("onvif", context.diagnostics);
+    let channel = fields.text("onvif_source", context.diagnostics);
+    let diagnostics = &mut *context.diagnostics;
+    let Some(service) = service.given() else {
+        if let Some(entry) = fields.entry("onvif_source") {
+            let message = "`onvif_source` has a meaning only with `onvif`";
+            let hint = "onvif = \"http://CAMERA/onvif/device_service\"".to_owned();
+            diagnostics.add(entry.at, message, Some(hint));
+        }
+        return None;
+    };
+    let address = weir_flow::with_small_scheme(&service.value).into_owned();
+    let shown = weir_flow::mask_credentials(&address);
+    let hint = "onvif = \"http://CAMERA/onvif/device_service\": `weir discover` finds it";
+    let problem = if addresses.uri.is_some() && !addresses.iter().any(takes_login) {
+        Some((
+            "`onvif` is for cameras at rtsp:// or http:// addresses".to_owned(),
+            "leave it out",
+        ))
+    } else if !address.starts_with("http://") {
+        Some((format!("`onvif`: {shown} is not an http:// address"), hint))
+    } else if has_login(&address) {
+        let hint = "take them out: the camera is asked with `user` and `password_file` of the source";
+        Some((format!("`onvif`: {shown} contains a user"), hint))
+    } else {
+        weir_flow::host_problem(&address).map(|(problem, hint)| (format!("`onvif`: {shown} {problem}"), hint))
+    };
+    if let Some((message, hint)) = problem {
+        diagnostics.add(service.at, message, Some(hint.to_owned()));
+        return None;
+    }
+    Some(CameraService {
+        address,
+        channel: channel.into_value().filter(|channel| !channel.is_empty()),
+    })
+}
+
+/// Whether the source is asked for its sound, which it is not by default.
+fn sound(addresses: &Addresses, fields: &Fields<'_>, context: &mut Context<'_>) -> bool {
+    let sound = fields
+        .flag("sound", context.diagnostics)
+        .into_value()
+        .unwrap_or(false);
+    if let Some(entry) = fields.entry("sound").filter(|_| addresses.is_emulated()) {
+        let message = "`sound` is for cameras and recordings: emulated streams have none";
+        context
+            .diagnostics
+            .add(entry.at, message, Some("leave it out".to_owned()));
+    }
+    sound
 }
 
 /// Reads the user and the file with the password. The file must exist; its contents are read only when the source is opened.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actix::{Message, Recipient};
 use tokio::sync::oneshot;
 use weir_analytics::AnalyticsPlan;
-use weir_flow::{RequestResults, Settings, SourceCounts, StreamState};
+use weir_flow::{CameraEvent, RequestResults, Settings, SourceCounts, StreamState};
 use weir_policy::{Outcome, SlotEvent, StreamReport};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId, Timestamp};
 
@@ -113,6 +113,14 @@ pub(crate) struct Arrived {
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct StillFrame(pub(crate) Arc<Request>);
+
+/// A camera reported an event of its own; `None`: it is not heard any more.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct CameraReported {
+    pub(crate) stream: StreamId,
+    pub(crate) event: Option<CameraEvent>,
+}
 
 /// Frames of a stream were not decoded: the `count` before `next`, which are `interval` apart, and before those `still` in which
 /// nothing moves.

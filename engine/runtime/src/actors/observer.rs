@@ -58,9 +58,9 @@ impl Observer {
 
     fn observe(&mut self) {
         self.observe_idle();
-        for (stream, steps) in self.gates.take_steps() {
+        for (stream, hold_ms, steps) in self.gates.take_steps() {
             if let Some(recorder) = &self.recorder {
-                recorder.record_gate(stream, steps);
+                recorder.record_gate(stream, hold_ms, steps);
             }
         }
         let observed = self.levels.take();

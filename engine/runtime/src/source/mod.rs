@@ -4,6 +4,7 @@
 //! The policy decides: `MediaClock` says when frames are due and how old they are, `SilenceWatch` when a source is silent,
 //! `Backoff` when to try again. [`connect`] opens and opens again, [`play`] reads, waits and sends.
 
+mod camera;
 mod connect;
 mod control;
 mod decode_level;
@@ -182,7 +183,9 @@ impl SourceThread {
         };
         // The end of a stream must be reported whatever happens, or the run would wait for it.
         let ended = loop {
-            let ended = catch_unwind(AssertUnwindSafe(|| self.connect(&mut playback)));
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                self.listening(|| self.connect(&mut playback))
+            }));
             if !self.control.is_interrupted() || !self.pause(&mut playback) {
                 break ended;
             }

@@ -3,9 +3,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_flow::{Frame, Image, PacketGate, PixelFormat, RequestResults};
-use weir_policy::{GateDecision, GateEvent, LumaGrid, MotionGate, Region, SceneChange};
-use weir_types::StreamId;
+use weir_flow::{Frame, Image, Inference, Item, PacketGate, PixelFormat, RequestResults};
+use weir_policy::{
+    AreaChanges, CameraSignal, GateDecision, GateEvent, LumaGrid, Region, SceneChange, StreamGate,
+};
+use weir_types::{ModuleId, StreamId};
+
+use crate::picture_part::part_of;
+use crate::tile_memory::TileMemory;
 
 /// Steps that wait for the event log at most: a second of hundreds of frames.
 const MAX_STEPS: usize = 4_096;
@@ -28,12 +33,14 @@ impl RecordedGates {
         self.lock().push((stream, gate.clone()));
     }
 
-    /// Steps since they were taken last, by stream. Streams that ended are not there afterwards.
-    pub(crate) fn take_steps(&self) -> Vec<(StreamId, Vec<GateStep>)> {
+    /// Steps since they were taken last, by stream, with the hold time of gates by the camera. Streams that ended are not there
+    /// afterwards.
+    pub(crate) fn take_steps(&self) -> Vec<(StreamId, Option<f64>, Vec<GateStep>)> {
         let mut gates = self.lock();
         let steps = gates.iter().filter_map(|(stream, gate)| {
-            let taken = std::mem::take(gate.lock().steps.as_mut()?);
-            (!taken.is_empty()).then_some((*stream, taken))
+            let mut gate = gate.lock();
+            let taken = std::mem::take(gate.steps.as_mut()?);
+            (!taken.is_empty()).then_some((*stream, gate.hold_ms, taken))
         });
         let steps = steps.collect();
         gates.retain(|(_, gate)| !gate.lock().ended);
@@ -47,7 +54,9 @@ pub(crate) struct SharedMotionGate(Arc<Mutex<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
-    policy: MotionGate,
+    policy: StreamGate,
+    /// Milliseconds for which a gate by the camera stays open; `None`: it goes by motion.
+    hold_ms: Option<f64>,
     scene: SceneChange,
     /// Media time of the last picture in milliseconds.
     scene_ms: f64,
@@ -56,6 +65,9 @@ struct Shared {
     /// Steps for the event log; `None`: they are not recorded.
     steps: Option<Vec<GateStep>>,
     ended: bool,
+    /// Last changes up to the last picture, by its parts.
+    changes: Option<Arc<AreaChanges>>,
+    tiles: TileMemory,
 }
 
 impl Shared {
@@ -74,15 +86,19 @@ impl Shared {
 }
 
 impl SharedMotionGate {
-    /// Changes within the polygons `ignored`, in fractions of the width and height of a picture, do not count.
-    pub(crate) fn new(ignored: Vec<Vec<(f32, f32)>>) -> Self {
+    /// Changes within the polygons `ignored`, in fractions of the width and height of a picture, do not count. With `hold_ms` the
+    /// camera says what moves.
+    pub(crate) fn new(ignored: Vec<Vec<(f32, f32)>>, hold_ms: Option<f64>) -> Self {
         Self(Arc::new(Mutex::new(Shared {
-            policy: MotionGate::default(),
+            policy: StreamGate::new(hold_ms),
+            hold_ms,
             scene: SceneChange::new(ignored),
             scene_ms: 0.0,
             graph: None,
             steps: None,
             ended: false,
+            changes: None,
+            tiles: TileMemory::default(),
         })))
     }
 
@@ -93,15 +109,19 @@ impl SharedMotionGate {
 
     /// The source was opened.
     pub(crate) fn on_begun(&self) {
-        self.lock().on(GateEvent::Begun);
+        let mut shared = self.lock();
+        shared.on(GateEvent::Begun);
+        (shared.changes, shared.tiles) = (None, TileMemory::default());
     }
 
     /// Whether nothing changed in the next picture, which the graph of that number would look at.
     pub(crate) fn is_still(&self, frame: &Frame, graph: u32) -> bool {
-        let Some(grid) = luma_grid(&frame.image) else {
+        let grid = luma_grid(&frame.image);
+        let mut shared = self.lock();
+        let Some(grid) = grid else {
+            shared.changes = None;
             return false;
         };
-        let mut shared = self.lock();
         if shared.graph.replace(graph).is_some_and(|before| before != graph) {
             shared.on(GateEvent::Begun);
         }
@@ -111,11 +131,57 @@ impl SharedMotionGate {
             changed: shared.scene.observe(&grid, (frame.pts_ms - before_ms) / 1e3),
             at_ms: frame.pts_ms,
         };
+        // A camera that says what moves does not say where.
+        shared.changes = match shared.hold_ms {
+            Some(_) => None,
+            None => Some(Arc::new(shared.scene.changes(frame.pts_ms))),
+        };
         let is_still = shared.on(event) == Some(GateDecision::Still);
         if !is_still {
             shared.scene.on_look();
         }
         is_still
+    }
+
+    /// Last changes by the parts of the picture that [`Self::is_still`] was asked about last; `None` where the gate does not
+    /// compare pictures.
+    pub(crate) fn changes(&self) -> Option<Arc<AreaChanges>> {
+        self.lock().changes.clone()
+    }
+
+    /// Takes out of `items`, which are tiles that a module of a graph reads, those in which nothing changed since they were read.
+    /// Gives them with the findings of that reading.
+    pub(crate) fn take_known_tiles(
+        &self,
+        of: (u32, ModuleId),
+        changes: &AreaChanges,
+        items: &mut Vec<Item>,
+    ) -> Vec<(Item, Inference)> {
+        let mut known = Vec::new();
+        let shared = self.lock();
+        items.retain(|item| match shared.tiles.known(of, item, changes) {
+            Some(inference) => {
+                known.push((item.clone(), inference));
+                false
+            }
+            None => true,
+        });
+        known
+    }
+
+    /// Tiles were read, all but those without an inference.
+    pub(crate) fn on_tiles_read(
+        &self,
+        of: (u32, ModuleId),
+        items: &[Item],
+        inferences: &[Option<Inference>],
+    ) {
+        let mut shared = self.lock();
+        for (item, inference) in items.iter().zip(inferences) {
+            if let Some(inference) = inference {
+                shared.tiles.on_read(of, item, inference);
+            }
+        }
     }
 
     /// A frame that was looked at has no result.
@@ -128,17 +194,8 @@ impl SharedMotionGate {
 
     /// A frame that was looked at is delivered.
     pub(crate) fn on_delivered(&self, frame: &Frame, results: &RequestResults) {
-        let (width, height) = (frame.image.width.max(1) as f32, frame.image.height.max(1) as f32);
         let regions = results.objects().filter(|(_, object)| !object.candidate);
-        let regions = regions.map(|(_, object)| {
-            let rect = object.rect;
-            Region {
-                left: rect.x0 / width,
-                top: rect.y0 / height,
-                right: rect.x1 / width,
-                bottom: rect.y1 / height,
-            }
-        });
+        let regions = regions.map(|(_, object)| part_of(&object.rect, &frame.image));
         let regions: Vec<Region> = regions.collect();
         let mut shared = self.lock();
         shared.scene.on_objects(&regions);
@@ -146,6 +203,19 @@ impl SharedMotionGate {
             frame: frame.index,
             delivered: true,
         });
+    }
+
+    /// Whether the camera says what moves.
+    pub(crate) fn is_by_camera(&self) -> bool {
+        self.lock().hold_ms.is_some()
+    }
+
+    /// The camera said whether something moves.
+    pub(crate) fn on_camera(&self, signal: CameraSignal) {
+        let mut shared = self.lock();
+        if shared.hold_ms.is_some() {
+            shared.on(GateEvent::Camera { signal });
+        }
     }
 
     /// The stream sends no more frames.

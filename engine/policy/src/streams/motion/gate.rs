@@ -13,16 +13,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::camera_signal::CameraSignal;
 use super::packet_sizes::PacketSizes;
 
 /// Cells of an area that counts as a change: 8 by 12 pixels of a picture that is 640 wide.
-const MIN_CHANGED: u32 = 6;
+pub(super) const MIN_CHANGED: u32 = 6;
 
 /// Milliseconds of media time for which pictures are looked at after the last change.
-const HOLD_MS: f64 = 1_000.0;
+pub(super) const HOLD_MS: f64 = 1_000.0;
 
 /// Milliseconds after which a still picture is looked at again, the first time after a change and at most.
-const REFRESH_MS: f64 = 10_000.0;
+pub(super) const REFRESH_MS: f64 = 10_000.0;
 const MAX_REFRESH_MS: f64 = 60_000.0;
 
 /// Milliseconds between two packets from which on they are not of one scene.
@@ -74,6 +75,11 @@ pub enum GateEvent {
         frame: u64,
         /// Whether it was delivered.
         delivered: bool,
+    },
+    /// The camera said whether something moves; of a gate by the camera.
+    Camera {
+        /// Report of the camera, as it arrived among packets and pictures.
+        signal: CameraSignal,
     },
 }
 
@@ -161,6 +167,7 @@ impl MotionGate {
                 }
                 None
             }
+            GateEvent::Camera { .. } => None,
         }
     }
 

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use actix::Handler;
 use weir_analytics::transforms::{FramePixels, StreamTransform, TimeZone};
 use weir_analytics::{FrameAnalytics, FrameTime, close_transforms, run_transforms};
 use weir_flow::{Notice, RequestResults};
 use weir_types::StreamId;
 
 use super::Egress;
+use crate::actors::messages::CameraReported;
 use crate::actors::stream_table::StreamEntry;
 use crate::request::Request;
 use crate::routes::SinkView;
@@ -72,10 +74,15 @@ impl Egress {
             return;
         };
         close_transforms(&mut entry.transforms, &mut closed);
-        if closed.is_empty() {
+        let name = Arc::clone(&entry.name);
+        self.send_analytics(graph, (stream, &name), &closed);
+    }
+
+    /// Sends tracks and incidents of a stream that no frame brings, to the sinks that a graph shows them.
+    fn send_analytics(&mut self, graph: u32, (stream, name): (StreamId, &Arc<str>), found: &FrameAnalytics) {
+        if found.is_empty() {
             return;
         }
-        let name = Arc::clone(&entry.name);
         let mut notices: Vec<(&SinkView, Arc<Notice>)> = Vec::new();
         for sink in &mut self.sinks {
             let view = sink.views.get(&graph);
@@ -86,9 +93,9 @@ impl Egress {
             let notice = existing.map_or_else(
                 || {
                     Arc::new(Notice::Analytics {
-                        stream: Arc::clone(&name),
-                        ended_tracks: closed.ended_by(&view.trackers).cloned().collect(),
-                        incidents: closed.incidents_of(&view.transforms).cloned().collect(),
+                        stream: Arc::clone(name),
+                        ended_tracks: found.ended_by(&view.trackers).cloned().collect(),
+                        incidents: found.incidents_of(&view.transforms).cloned().collect(),
                     })
                 },
                 |(_, notice)| Arc::clone(notice),
@@ -114,6 +121,27 @@ impl Egress {
             self.close_analytics(stream);
         }
         self.analytics.remove(&graph);
+    }
+}
+
+impl Handler<CameraReported> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, CameraReported { stream, event }: CameraReported, _context: &mut Self::Context) {
+        let time_ms = self.clock.utc_ms(self.clock.now());
+        let Some(entry) = self.streams.get_mut(&stream) else {
+            return;
+        };
+        let incidents = entry.transforms.on_camera(event.as_ref(), time_ms);
+        // Before the first frame there is no graph whose transforms would report.
+        if let Some(graph) = entry.transforms_of {
+            let name = Arc::clone(&entry.name);
+            let found = FrameAnalytics {
+                incidents,
+                ..FrameAnalytics::default()
+            };
+            self.send_analytics(graph, (stream, &name), &found);
+        }
     }
 }
 

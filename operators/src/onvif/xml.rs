@@ -1,8 +1,11 @@
 //! XML of devices, read within bounds: no document types, no entities but those of XML itself, a bounded depth and number of
-//! elements. Namespaces are left out: the names of the elements that are read differ without them.
+//! elements. Elements are found by their names without prefixes, which differ without their namespaces.
+
+use std::sync::Arc;
 
 use quick_xml::Reader;
 use quick_xml::escape::{resolve_predefined_entity, unescape};
+use quick_xml::events::attributes::Attribute;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 
 /// Elements within each other. ONVIF needs about twelve.
@@ -14,27 +17,80 @@ const MAX_ELEMENTS: usize = 50_000;
 /// Characters of an error of the parser, which may quote the answer.
 const MAX_REASON: usize = 120;
 
-/// An element without its attributes, but for `token`.
+/// Attributes that are kept.
+const ATTRIBUTES: [&str; 4] = ["token", "Name", "Value", "PropertyOperation"];
+
+/// Namespaces that are declared at one place, at most: an answer of ONVIF has about thirty.
+const MAX_NAMESPACES: usize = 256;
+
+/// An element with few of its attributes.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Element {
+pub struct Element {
     /// Name without its prefix.
-    pub(super) name: String,
-    pub(super) token: String,
+    pub name: String,
+    /// Namespace of its name; empty if none is declared.
+    pub namespace: Arc<str>,
+    attributes: Vec<(&'static str, String)>,
     text: String,
     children: Vec<Element>,
+}
+
+/// Namespaces that are declared so far: number of elements around each declaration, its prefix and its name.
+#[derive(Default)]
+struct Namespaces(Vec<(usize, Vec<u8>, Arc<str>)>);
+
+impl Namespaces {
+    /// Takes in the declarations of an element that begins within `depth` others.
+    fn open(&mut self, start: &BytesStart<'_>, depth: usize) {
+        for attribute in attributes(start) {
+            let key = attribute.key.as_ref();
+            let prefix = match key.strip_prefix(b"xmlns") {
+                Some(b"") => &b""[..],
+                Some([b':', prefix @ ..]) => prefix,
+                _ => continue,
+            };
+            if self.0.len() < MAX_NAMESPACES {
+                let name = String::from_utf8_lossy(&attribute.value);
+                self.0.push((depth, prefix.to_owned(), name.as_ref().into()));
+            }
+        }
+    }
+
+    /// Forgets the declarations of an element that ended within `depth` others.
+    fn close(&mut self, depth: usize) {
+        while self.0.last().is_some_and(|(of, _, _)| *of >= depth) {
+            self.0.pop();
+        }
+    }
+
+    /// The namespace of a name with its prefix.
+    fn of(&self, name: &[u8]) -> Arc<str> {
+        let end = name.iter().position(|byte| *byte == b':').unwrap_or(0);
+        let mut known = self.0.iter().rev();
+        let known = known.find(|(_, prefix, _)| prefix == &name[..end]);
+        known.map_or_else(|| Arc::from(""), |(_, _, name)| Arc::clone(name))
+    }
+}
+
+/// Attributes of an element. Comparing all names with each other would take too long for a hostile answer.
+fn attributes<'s>(start: &'s BytesStart<'_>) -> impl Iterator<Item = Attribute<'s>> {
+    let mut attributes = start.attributes();
+    attributes.with_checks(false);
+    attributes.flatten()
 }
 
 /// The root element of a document.
 ///
 /// # Errors
 /// Reason why the text is not read.
-pub(super) fn parse(text: &str) -> Result<Element, String> {
+pub fn parse(text: &str) -> Result<Element, String> {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
     config.expand_empty_elements = true;
     // Some devices write addresses with a bare `&`.
     config.allow_dangling_amp = true;
     let mut open: Vec<Element> = Vec::new();
+    let mut namespaces = Namespaces::default();
     let mut elements = 0;
     loop {
         let event = reader.read_event().map_err(|error| not_xml(&error.to_string()))?;
@@ -49,12 +105,14 @@ pub(super) fn parse(text: &str) -> Result<Element, String> {
                         "its answer has more than {MAX_DEPTH} elements within each other"
                     ));
                 }
-                open.push(Element::of(&start));
+                namespaces.open(&start, open.len());
+                open.push(Element::of(&start, &namespaces));
             }
             Event::End(_) => {
                 let Some(element) = open.pop() else {
                     return Err(not_xml("an element ends that did not begin"));
                 };
+                namespaces.close(open.len());
                 match open.last_mut() {
                     Some(parent) => parent.children.push(element),
                     None => return Ok(element),
@@ -99,42 +157,64 @@ fn resolved(reference: &BytesRef<'_>) -> Result<String, String> {
 }
 
 impl Element {
-    fn of(start: &BytesStart<'_>) -> Self {
-        let mut attributes = start.attributes();
-        // Comparing all names with each other would take too long for a hostile answer.
-        attributes.with_checks(false);
-        let token = attributes
-            .flatten()
-            .find(|attribute| attribute.key.as_ref() == b"token");
-        let token = token.map(|attribute| {
+    fn of(start: &BytesStart<'_>, namespaces: &Namespaces) -> Self {
+        let value = |attribute: &Attribute<'_>| {
             let raw = String::from_utf8_lossy(&attribute.value).into_owned();
             unescape(&raw).map_or_else(|_| raw.clone(), |text| text.into_owned())
+        };
+        let kept = ATTRIBUTES.into_iter().filter_map(|name| {
+            let mut found = attributes(start);
+            let found = found.find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
+            Some((name, value(&found)))
         });
+        let name = start.name();
         Self {
             name: String::from_utf8_lossy(start.local_name().as_ref()).into_owned(),
-            token: token.unwrap_or_default(),
+            namespace: namespaces.of(name.as_ref()),
+            attributes: kept.collect(),
             ..Self::default()
         }
     }
 
+    /// The value of one of the attributes that are kept; empty if the element lacks it.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> &str {
+        let mut known = self.attributes.iter();
+        let known = known.find(|(known, _)| *known == name);
+        known.map_or("", |(_, value)| value)
+    }
+
+    /// All its children.
+    #[must_use]
+    pub fn children(&self) -> &[Self] {
+        &self.children
+    }
+
+    /// Its text without blanks around it.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.text.trim()
+    }
+
     /// Children of that name.
-    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Self> {
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Self> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
     /// Takes the first child of that name out.
-    pub(super) fn take_at(&mut self, name: &str) -> Option<Self> {
+    pub fn take_at(&mut self, name: &str) -> Option<Self> {
         let at = self.children.iter().position(|child| child.name == name)?;
         Some(self.children.swap_remove(at))
     }
 
     /// Takes the first child out.
-    pub(super) fn take_first(&mut self) -> Option<Self> {
+    pub fn take_first(&mut self) -> Option<Self> {
         (!self.children.is_empty()).then(|| self.children.remove(0))
     }
 
     /// The first element at the end of a path of names.
-    pub(super) fn at(&self, path: &[&str]) -> Option<&Self> {
+    #[must_use]
+    pub fn at(&self, path: &[&str]) -> Option<&Self> {
         let Some((name, rest)) = path.split_first() else {
             return Some(self);
         };
@@ -143,14 +223,16 @@ impl Element {
     }
 
     /// Text at the end of a path of names, without blanks around it; `None` if it is absent or empty.
-    pub(super) fn text_at(&self, path: &[&str]) -> Option<&str> {
+    #[must_use]
+    pub fn text_at(&self, path: &[&str]) -> Option<&str> {
         self.at(path)
             .map(|element| element.text.trim())
             .filter(|text| !text.is_empty())
     }
 
     /// Texts of all elements of that name below this one.
-    pub(super) fn texts_below(&self, name: &str) -> Vec<&str> {
+    #[must_use]
+    pub fn texts_below(&self, name: &str) -> Vec<&str> {
         let mut texts = Vec::new();
         for child in &self.children {
             if child.name == name {
@@ -175,7 +257,7 @@ mod tests {
         assert_eq!(root.text_at(&["b", "c"]), Some("one <2>"));
         assert_eq!(root.text_at(&["c"]), Some("<two>"));
         assert_eq!((root.text_at(&["b"]), root.text_at(&["d", "c"])), (None, None));
-        let tokens: Vec<&str> = root.all("b").map(|b| b.token.as_str()).collect();
+        let tokens: Vec<&str> = root.all("b").map(|b| b.attribute("token")).collect();
         assert_eq!(tokens, ["t&1", ""]);
         assert_eq!(root.texts_below("c"), ["one <2>", "<two>"]);
     }
@@ -211,6 +293,16 @@ mod tests {
     fn many_attributes_take_no_long_comparison() {
         let attributes: String = (0..100_000).map(|number| format!(" a{number}=''")).collect();
         let root = parse(&format!("<a{attributes} token='last'/>")).unwrap();
-        assert_eq!(root.token, "last");
+        assert_eq!(root.attribute("token"), "last");
+    }
+
+    #[test]
+    fn namespaces_are_those_of_the_nearest_declaration() {
+        let text = "<a xmlns='one' xmlns:p='two'><p:b/><c xmlns='three' xmlns:p='four'><p:d/><e/></c><p:f/><q:g/></a>";
+        let root = parse(text).unwrap();
+        let of = |path: &[&str]| root.at(path).unwrap().namespace.to_string();
+        let found = [&["b"][..], &["c", "d"], &["c", "e"], &["f"], &["g"]].map(of);
+        assert_eq!(found, ["two", "four", "three", "two", ""]);
+        assert_eq!(&*root.namespace, "one");
     }
 }

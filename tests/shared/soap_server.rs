@@ -1,4 +1,8 @@
-//! A server on loopback that answers as a test wants: over HTTP, and to a search over UDP at the same port.
+//! A server on loopback for tests of several crates, which answers as a test wants: over HTTP, and to a search over UDP at the same
+//! port.
+
+#![allow(dead_code, reason = "each test program needs some of it")]
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -6,16 +10,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A request over HTTP.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Request {
-    pub(super) path: String,
+pub(crate) struct Request {
+    pub(crate) path: String,
     /// Request line and headers.
-    pub(super) head: String,
-    pub(super) body: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Request {
     /// Value of a header; empty without it.
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         let headers = self.head.lines().filter_map(|line| line.split_once(':'));
         let mut found = headers.filter(|(key, _)| key.eq_ignore_ascii_case(name));
         found.next().map_or("", |(_, value)| value.trim())
@@ -23,7 +27,7 @@ impl Request {
 }
 
 /// Answer of a server.
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// The bytes of a response.
     Bytes(Vec<u8>),
     /// A response whose body has no end.
@@ -34,7 +38,7 @@ pub(super) enum Reply {
 
 impl Reply {
     /// A response with a status line such as `200 OK`, headers with line ends, and a body.
-    pub(super) fn with(status: &str, headers: &str, body: &str) -> Self {
+    pub(crate) fn with(status: &str, headers: &str, body: &str) -> Self {
         let length = body.len();
         let text = format!(
             "HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
@@ -43,7 +47,7 @@ impl Reply {
     }
 
     /// An envelope of SOAP with this element in it.
-    pub(super) fn soap(status: &str, body: &str) -> Self {
+    pub(crate) fn soap(status: &str, body: &str) -> Self {
         let envelope = format!(
             "<?xml version=\"1.0\"?><SOAP-ENV:Envelope xmlns:SOAP-ENV=\"http://www.w3.org/2003/05/soap-envelope\"><SOAP-ENV:Body>{body}\
              </SOAP-ENV:Body></SOAP-ENV:Envelope>"
@@ -53,20 +57,20 @@ impl Reply {
 }
 
 /// A server that runs until the tests end.
-pub(super) struct Server {
-    pub(super) port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
     /// Starts a server; `answer` has a request and the port of the server.
-    pub(super) fn start(answer: impl Fn(&Request, u16) -> Reply + Send + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(&Request, u16) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         Self::on(listener, answer)
     }
 
     /// As [`Server::start`], with a device that answers searches: `matched` is its `ProbeMatch`.
-    pub(super) fn with_search(
+    pub(crate) fn with_search(
         answer: impl Fn(&Request, u16) -> Reply + Send + 'static,
         matched: impl Fn(u16) -> String + Send + 'static,
     ) -> Self {
@@ -96,12 +100,12 @@ impl Server {
         Self { port, requests }
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
     /// All requests so far.
-    pub(super) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.requests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

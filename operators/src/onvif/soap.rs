@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use ureq::Agent;
 use ureq::http::{HeaderMap, StatusCode};
-use weir_operators::media::login::{HttpLogin, SoapDigest};
 
 use super::deadline::{Deadline, wall_time};
 use super::text::{clean, xml_escaped};
 use super::xml::{self, Element};
+use crate::media::login::{HttpLogin, SoapDigest};
 
 /// Longest wait for one answer.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -34,9 +34,11 @@ const BASE64: &str =
 
 /// User and password of devices.
 #[derive(Clone)]
-pub(crate) struct Login {
-    pub(crate) name: String,
-    pub(crate) password: String,
+pub struct Login {
+    /// Name of the user.
+    pub name: String,
+    /// Its password, which leaves this machine as a digest only.
+    pub password: String,
 }
 
 impl std::fmt::Debug for Login {
@@ -46,8 +48,8 @@ impl std::fmt::Debug for Login {
 }
 
 /// Reason why there is no answer to use.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Problem {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
     /// Nothing that speaks SOAP answers.
     Unreached(String),
     /// A login is needed, or was refused.
@@ -57,7 +59,9 @@ pub(super) enum Problem {
 }
 
 impl Problem {
-    pub(super) fn reason(&self) -> &str {
+    /// The reason for messages, without control characters.
+    #[must_use]
+    pub fn reason(&self) -> &str {
         match self {
             Self::Unreached(reason) | Self::Login(reason) | Self::Fault(reason) => reason,
         }
@@ -72,19 +76,33 @@ struct Answer {
 }
 
 /// Connection to one device.
-pub(super) struct Client<'a> {
+pub struct Client {
     agent: Agent,
     origin: String,
-    login: Option<&'a Login>,
+    port: u16,
+    login: Option<Login>,
+    /// Place of user and password, for a device that wants a login and gets none.
+    login_keys: &'static str,
     /// The challenge of the device, once it sent one. It takes the place of tokens.
     challenge: Option<HttpLogin>,
     /// Seconds by which the clock of the device is ahead.
     clock_offset: i64,
     deadline: Deadline,
+    answer_time: Duration,
+    /// Elements for the headers of the next requests.
+    header: String,
 }
 
-impl<'a> Client<'a> {
-    pub(super) fn new(device: SocketAddr, login: Option<&'a Login>) -> Self {
+impl std::fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Client({})", self.origin)
+    }
+}
+
+impl Client {
+    /// A client of the device at that address. `login_keys` names the place of user and password for messages.
+    #[must_use]
+    pub fn new(device: SocketAddr, login: Option<Login>, login_keys: &'static str) -> Self {
         let agent = Agent::config_builder()
             .max_redirects(0)
             .max_redirects_will_error(false)
@@ -95,15 +113,36 @@ impl<'a> Client<'a> {
         Self {
             agent: agent.into(),
             origin: format!("http://{device}"),
+            port: device.port(),
             login,
+            login_keys,
             challenge: None,
             clock_offset: 0,
             deadline: Deadline::after(MAX_DEVICE_TIME),
+            answer_time: MAX_ANSWER_TIME,
+            header: String::new(),
         }
     }
 
+    /// Port that it is connected to.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Sets the time for all further requests together, and the longest wait for one answer.
+    pub fn limit(&mut self, all: Duration, answer: Duration) {
+        self.deadline = Deadline::after(all);
+        self.answer_time = answer;
+    }
+
+    /// Sets elements for the headers of further requests, such as those of WS-Addressing.
+    pub fn set_header(&mut self, header: String) {
+        self.header = header;
+    }
+
     /// Sets the difference to the clock of the device, which tokens go by.
-    pub(super) fn set_clock_offset(&mut self, seconds: i64) {
+    pub fn set_clock_offset(&mut self, seconds: i64) {
         self.clock_offset = seconds;
     }
 
@@ -111,7 +150,7 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     /// A [`Problem`].
-    pub(super) fn call_without_token(&mut self, path: &str, request: &str) -> Result<Element, Problem> {
+    pub fn call_without_token(&mut self, path: &str, request: &str) -> Result<Element, Problem> {
         self.call_with(path, request, false)
     }
 
@@ -119,7 +158,7 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     /// A [`Problem`].
-    pub(super) fn call(&mut self, path: &str, request: &str) -> Result<Element, Problem> {
+    pub fn call(&mut self, path: &str, request: &str) -> Result<Element, Problem> {
         self.call_with(path, request, true)
     }
 
@@ -132,9 +171,7 @@ impl<'a> Client<'a> {
             let result = if is_challenge { None } else { Some(read(&answer)) };
             let needs_login = is_challenge || matches!(result, Some(Err(Problem::Login(_))));
             if self.login.is_none() && needs_login {
-                return Err(Problem::Login(
-                    "it needs a login: --user and --password-file".to_owned(),
-                ));
+                return Err(Problem::Login(format!("it needs a login: {}", self.login_keys)));
             }
             match result {
                 // The password was not sent, so the login was not refused.
@@ -170,11 +207,10 @@ impl<'a> Client<'a> {
     fn post(&mut self, path: &str, request: &str, with_token: bool) -> Result<Answer, Problem> {
         let unreached = Problem::Unreached;
         let Some(left) = self.deadline.left() else {
-            let reason = format!("its answers took longer than {} s", MAX_DEVICE_TIME.as_secs());
-            return Err(unreached(reason));
+            return Err(unreached("its answers took too long together".to_owned()));
         };
         let (mut header, mut authorization) = (String::new(), None);
-        match (self.login, &mut self.challenge) {
+        match (&self.login, &mut self.challenge) {
             (Some(login), Some(challenge)) => {
                 let value = challenge.authorization(&login.name, &login.password, "POST", path);
                 authorization = Some(value.map_err(unreached)?);
@@ -185,8 +221,9 @@ impl<'a> Client<'a> {
             _ => {}
         }
         let envelope = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><s:Envelope xmlns:s=\"{ENVELOPE}\"><s:Header>{header}</s:Header>\
-             <s:Body>{request}</s:Body></s:Envelope>"
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><s:Envelope xmlns:s=\"{ENVELOPE}\"><s:Header>{header}{}</s:Header>\
+             <s:Body>{request}</s:Body></s:Envelope>",
+            self.header
         );
         let mut post = self
             .agent
@@ -197,7 +234,7 @@ impl<'a> Client<'a> {
         if let Some(authorization) = authorization {
             post = post.header("Authorization", authorization);
         }
-        let timeout = left.min(MAX_ANSWER_TIME);
+        let timeout = left.min(self.answer_time);
         let post = post.config().timeout_global(Some(timeout)).build();
         let failed = |error: &ureq::Error| unreached(failure(error));
         let mut response = post.send(envelope).map_err(|error| failed(&error))?;
