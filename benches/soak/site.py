@@ -41,6 +41,8 @@ FAULT_S, BETWEEN_S = 5.0, 9.0
 ROUNDS = 4
 # An incident begins within this time of what the clip shows; a frame is given up after the objective of a second.
 LATE_S = 3.0
+# Frames are sampled at one a second: a visit with a longer gap between those that were analysed is one that the machine had no time for.
+GAP_S = 2.5
 # In the end alarms are delivered within this time: what waits is tried again at once when the other side is there.
 DELIVERY_S = 6.0
 DISK_BYTES = 96 << 20
@@ -173,7 +175,7 @@ class Site:
         # The port of the broker has no variable, what is judged is not on the disk that fills or removed from it, and the machine is
         # not overloaded.
         text = text.replace('host = "${MQTT_HOST:-127.0.0.1}"\n', f'host = "127.0.0.1"\nport = {self.broker.port}\n')
-        text = re.sub(r'"\$\{SITE_DATA:-[^}]*\}/([\w-]+\.jsonl)"', r'"\1"', text).replace('"5fps"', '"2fps"')
+        text = re.sub(r'"\$\{SITE_DATA:-[^}]*\}/([\w-]+\.jsonl)"', r'"\1"', text).replace('"5fps"', '"1fps"').replace('"1s"\ntimezone', '"5s"\ntimezone')
         text = re.sub(r'(keep_by = .*\n)min_free = .*\n', r"\1", text)
         (folder / "graph.toml").write_text(text)
         always = {"NIGHT": "00:00-24:00", "LATE": "00:00-24:00"}
@@ -230,6 +232,20 @@ def seconds(stamp: str) -> float:
     return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
 
 
+def clips_of(folder: Path, alarms: set[str]) -> collections.Counter[str]:
+    """Clips of each alarm, by their names: the description of one may be missing where the disk was full."""
+    stems = {(file.parent.name, file.stem) for file in folder.glob("*/*") if file.suffix in (".mp4", ".json")}
+    of = {(stream, f"{transform.replace('.', '_')}-{number}"): name for name in alarms for stream, transform, number in [name.split("/")]}
+    clips = ((stream, stem.split("-", 1)[1]) for stream, stem in stems)
+    return collections.Counter(of.get(clip, "/".join(clip)) for clip in clips)
+
+
+def is_analysed(frames: list[float], began: float, ended: float) -> bool:
+    """True if frames of the whole visit were analysed."""
+    times = [began, *(at for at in frames if began < at < ended), ended]
+    return all(later - earlier <= GAP_S for earlier, later in zip(times, times[1:], strict=False))
+
+
 def judge(site: Site, until: float, status: int) -> bool:
     """Prints the table; True if all holds."""
     graph = tomllib.loads((ROOT / "config" / "site.toml").read_text())
@@ -243,16 +259,23 @@ def judge(site: Site, until: float, status: int) -> bool:
             incidents.setdefault(line["id"], line)
     alarms = {name for name, incident in incidents.items() if is_alarm(incident["transform"])}
     web = collections.Counter(event["id"] for event in site.web.accepted.values())
-    clips = collections.Counter(json.loads(file.read_text())["id"] for file in data.glob("clips/*/*.json"))
+    clips = clips_of(data / "clips", alarms)
     report = json.loads((site.folder / "report.json").read_text())
     unwritten = sum(report["sinks"]["clips"]["counts"].get(name, 0) for name in ("failed", "skipped"))
-    missed, several, visits = [], [], 0
+    analysed = collections.defaultdict(list)
+    for line in lines:
+        if line["type"] == "frame":
+            analysed[line["stream"]].append(seconds(line["time"]))
+    missed, several, visits, skipped = [], [], 0, 0
     for camera in site.cameras:
         rule = graph["cameras"][camera.name].get("transforms", {}).get("occupied")
         if rule is None:
             continue
         begun = [seconds(i["began"]) for i in incidents.values() if i["transform"] == f"{camera.name}.occupied"]
         for began, ended in camera.visits(until):
+            if not is_analysed(analysed[camera.name], began, ended):
+                skipped += 1
+                continue
             visits += 1
             inside = [at for at in begun if began - LATE_S <= at <= ended + LATE_S]
             if not inside:
@@ -263,8 +286,10 @@ def judge(site: Site, until: float, status: int) -> bool:
     in_mqtt = {name for name, _ in site.mqtt}
     of = {"MQTT": set(incidents) ^ in_mqtt, "web server": alarms ^ set(web)}
     clips_off = alarms ^ set(clips)
+    # A camera that is being tried again when the run ends is a reason for 2.
+    is_down = status == 2 and "it was down when the run ended" in site.service.said()
     rows = [
-        ("exit status", status, "0", status == 0),
+        ("exit status", status, "0, or 2 with a camera that is down", status == 0 or is_down),
         ("visits of the street that cameras showed as a whole", visits, "some", visits > 0),
         ("visits without an incident", missed[:5] or "none", "none", not missed),
         ("visits with several", several[:5] or "none", "none", not several),
@@ -279,7 +304,7 @@ def judge(site: Site, until: float, status: int) -> bool:
     for what, found, limit, holds in rows:
         print(f"| {what} | {found} | {limit} | {'holds' if holds else '**does not hold**'} |")
     again = {"messages that came again": len(begun_twice), "requests that came again": site.web.twice}
-    print(f"\nWhat was done: {dict(site.done)}; {again}.")
+    print(f"\nWhat was done: {dict(site.done)}; {again}; visits that the machine had no time for: {skipped}.")
     return all(holds for *_, holds in rows)
 
 

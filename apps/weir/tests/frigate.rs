@@ -56,7 +56,7 @@ fn eight_cameras_become_a_graph_that_passes_check() {
     let next = stderr(&done);
     for word in [
         "set FRIGATE_RTSP_PASSWORD, FRIGATE_RTSP_USER",
-        ". site/site.env",
+        ". ./site/site.env",
         "weir check site/site.toml",
     ] {
         assert!(next.contains(word), "{word}: {next}");

@@ -138,7 +138,7 @@ fn next(imported: &Imported, out: &Path) -> String {
     if !imported.variables.is_empty() {
         steps.push(format!(
             "set -a; . {}; set +a",
-            out.with_extension("env").display()
+            Path::new(".").join(out.with_extension("env")).display()
         ));
     }
     let graph = out.display();

@@ -177,14 +177,14 @@ pub(super) fn left_out(root: &Node) -> Vec<Remark> {
     let mut out: Vec<Remark> = Vec::new();
     let mut groups: BTreeMap<(String, String), usize> = BTreeMap::new();
     for remark in found {
-        let group = (pattern(&remark.path).join("."), remark.text.clone());
-        if remark.path.first().is_some_and(|first| first == "cameras")
-            && let Some(index) = groups.get(&group)
-        {
-            out[*index].more_lines.push(remark.line);
-            continue;
+        if remark.path.first().is_some_and(|first| first == "cameras") {
+            let group = (pattern(&remark.path).join("."), remark.text.clone());
+            if let Some(index) = groups.get(&group) {
+                out[*index].more_lines.push(remark.line);
+                continue;
+            }
+            groups.insert(group, out.len());
         }
-        groups.insert(group, out.len());
         out.push(remark);
     }
     out
