@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use weir_flow::{Settings, SourceLogin, StopFlag, Transport, Value};
+use weir_flow::{Connection, Settings, SourceLogin, StopFlag, Transport, Value};
 use weir_operators::media::{SourceOptions, source};
 
 /// A server, and the heads of the requests to it.
@@ -461,43 +461,57 @@ fn each_way_to_fail_at_a_login_has_its_own_reason() {
     assert_eq!(camera.requests().len(), 2, "{:?}", camera.requests());
 }
 
-#[test]
-fn sound_of_a_camera_is_not_asked_for() {
+/// Requests that a camera gets whose track of sound cannot be set up.
+fn requests_to_camera_without_sound(user: &str, sound: bool) -> Vec<String> {
     let content = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
                    a=control:video\r\nm=audio 0 RTP/AVP 0\r\na=control:sound\r\n";
-    for user in ["", "admin:geheim@"] {
-        let camera = Server::start("127.0.0.1", true, move |head| {
-            let more = match head.split(' ').next().unwrap_or_default() {
-                "DESCRIBE" => format!(
-                    "Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{content}",
-                    content.len()
-                ),
-                "SETUP" => "Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n\r\n".to_owned(),
-                _ => "\r\n".to_owned(),
-            };
-            let status = if head.contains("/sound ") {
-                "404 Not Found"
-            } else {
-                "200 OK"
-            };
-            format!("RTSP/1.0 {status}\r\n{}\r\n{more}", cseq(head)).into_bytes()
-        });
-        let options = SourceOptions {
-            timeout_s: 1.0,
-            ..SourceOptions::default()
+    let camera = Server::start("127.0.0.1", true, move |head| {
+        let more = match head.split(' ').next().unwrap_or_default() {
+            "DESCRIBE" => format!(
+                "Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{content}",
+                content.len()
+            ),
+            "SETUP" => "Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n\r\n".to_owned(),
+            _ => "\r\n".to_owned(),
         };
-        // No picture comes.
-        let camera_at = format!("rtsp://{user}127.0.0.1:{}/1", camera.port);
-        drop(source(&camera_at, options).open(&StopFlag::default()));
-        let requests = camera.requests();
-        assert!(
-            requests.iter().any(|head| head.starts_with("PLAY")),
-            "{requests:?}"
-        );
-        assert!(
-            !requests.iter().any(|head| head.contains("/sound")),
-            "{requests:?}"
-        );
+        let status = if head.contains("/sound ") {
+            "404 Not Found"
+        } else {
+            "200 OK"
+        };
+        format!("RTSP/1.0 {status}\r\n{}\r\n{more}", cseq(head)).into_bytes()
+    });
+    let options = SourceOptions {
+        timeout_s: 1.0,
+        connection: Connection {
+            sound,
+            ..Connection::default()
+        },
+        ..SourceOptions::default()
+    };
+    // No picture comes.
+    let camera_at = format!("rtsp://{user}127.0.0.1:{}/1", camera.port);
+    drop(source(&camera_at, options).open(&StopFlag::default()));
+    camera.requests()
+}
+
+#[test]
+fn sound_of_a_camera_is_not_asked_for_by_default() {
+    for user in ["", "admin:geheim@"] {
+        let requests = requests_to_camera_without_sound(user, false);
+        let is_played = requests.iter().any(|head| head.starts_with("PLAY"));
+        let is_asked = requests.iter().any(|head| head.contains("/sound"));
+        assert!(is_played && !is_asked, "{requests:?}");
+    }
+}
+
+#[test]
+fn a_camera_that_refuses_its_sound_is_played_without_it() {
+    for user in ["", "admin:geheim@"] {
+        let requests = requests_to_camera_without_sound(user, true);
+        let asked = requests.iter().rposition(|head| head.contains("/sound"));
+        let played = requests.iter().rposition(|head| head.starts_with("PLAY"));
+        assert!(asked.is_some() && asked < played, "{requests:?}");
     }
 }
 

@@ -6,6 +6,8 @@ mod access;
 mod archives;
 #[path = "../../tests/shared/certificates.rs"]
 mod certificates;
+#[path = "../../tests/shared/chat_server.rs"]
+mod chat_server;
 mod common;
 mod decode_levels;
 mod describe;
@@ -31,4 +33,7 @@ mod shipped;
 mod sinks;
 #[path = "../../tests/shared/small_disk.rs"]
 mod small_disk;
+mod sound;
+#[path = "../../tests/shared/sound_tracks.rs"]
+mod sound_tracks;
 mod tables;

@@ -33,26 +33,35 @@ pub(crate) fn open_sink(kind: &str, folder: &Path, more: &[(&str, Value)]) -> Bo
     sink(kind, &settings).unwrap().open().unwrap()
 }
 
-/// A camera that sends the shipped clip, once.
+/// A camera that sends a clip, once.
 pub(crate) struct Camera {
     tap: Arc<PacketTap>,
+    /// The time, where it follows the frames.
+    clock: Option<Arc<AtomicU64>>,
     _recorded: PacketSubscription,
     source: Box<dyn Source>,
 }
 
 impl Camera {
     pub(crate) fn new(name: &str, sink: &dyn Sink) -> Self {
-        Self::observed_by(name, sink.packet_observer().unwrap())
+        Self::of_source(name, open(&shipped()), sink.packet_observer().unwrap(), 40)
     }
 
-    fn observed_by(name: &str, observer: Arc<dyn PacketObserver>) -> Self {
-        let clock = AtomicU64::new(BEGAN_MS);
-        let tap = PacketTap::new(name, move || clock.fetch_add(40, Ordering::Relaxed));
+    /// Each packet takes `step_ms`; 0: the time follows the frames.
+    pub(crate) fn of_source(
+        name: &str,
+        mut source: Box<dyn Source>,
+        observer: Arc<dyn PacketObserver>,
+        step_ms: u64,
+    ) -> Self {
+        let clock = Arc::new(AtomicU64::new(BEGAN_MS));
+        let now = Arc::clone(&clock);
+        let tap = PacketTap::new(name, move || now.fetch_add(step_ms, Ordering::Relaxed));
         let recorded = tap.observe(observer);
-        let mut source = open(&shipped());
         source.tap_packets(Arc::clone(&tap));
         Self {
             tap,
+            clock: (step_ms == 0).then_some(clock),
             _recorded: recorded,
             source,
         }
@@ -62,6 +71,9 @@ impl Camera {
     pub(crate) fn play(&mut self, until_ms: f64) -> bool {
         while let Some(frame) = self.source.next().unwrap() {
             self.tap.on_frame(frame.stamp_ms.unwrap(), frame.pts_ms);
+            if let Some(clock) = &self.clock {
+                clock.store(BEGAN_MS + frame.pts_ms as u64, Ordering::Relaxed);
+            }
             if frame.pts_ms >= until_ms {
                 return true;
             }
@@ -115,7 +127,7 @@ fn frames(path: &Path) -> usize {
     frames
 }
 
-fn incident(number: u64, phase: Phase, began_pts_ms: f64, pts_ms: f64) -> Incident {
+pub(crate) fn incident(number: u64, phase: Phase, began_pts_ms: f64, pts_ms: f64) -> Incident {
     Incident {
         id: format!("north/gate/{number}").into(),
         transform: "gate".into(),
@@ -162,7 +174,7 @@ fn accept_of(stream: &str, sink: &mut dyn Sink, incident: Incident) {
     sink.accept(&delivered).unwrap();
 }
 
-fn accept(sink: &mut dyn Sink, incident: Incident) {
+pub(crate) fn accept(sink: &mut dyn Sink, incident: Incident) {
     accept_of("north", sink, incident);
 }
 
@@ -256,7 +268,7 @@ fn a_camera_without_further_key_frames_is_on_the_disk_within_seconds() {
         sink: archive.packet_observer().unwrap(),
         sent: AtomicU64::new(0),
     };
-    let mut camera = Camera::observed_by("north", Arc::new(observer));
+    let mut camera = Camera::of_source("north", open(&shipped()), Arc::new(observer), 40);
     camera.play(f64::MAX);
     let part = before.join("north/20261123T213005.000Z.mp4.part");
     let copy = after.join("north/20261123T213005.000Z.mp4.part");
@@ -524,13 +536,11 @@ fn another_size_begins_a_segment() {
     let mut archive = open_sink("archive", folder.path(), &[]);
     let observer = archive.packet_observer().unwrap();
     let formats: Arc<Mutex<Vec<Arc<PacketFormat>>>> = Arc::default();
-    let mut camera = Camera::observed_by(
-        "north",
-        Arc::new(Resized {
-            observer,
-            formats: Arc::clone(&formats),
-        }),
-    );
+    let resized = Resized {
+        observer,
+        formats: Arc::clone(&formats),
+    };
+    let mut camera = Camera::of_source("north", open(&shipped()), Arc::new(resized), 40);
     camera.play(5_000.0);
     let known = formats.lock().unwrap().first().cloned().unwrap();
     camera.tap.on_format(PacketFormat {

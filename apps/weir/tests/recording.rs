@@ -7,6 +7,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::sound_tracks::{in_step, track};
+
 /// Records a camera into segments of four seconds; CLIP and PATH are to be replaced.
 pub(crate) const GRAPH: &str = r#"
 [app]
@@ -91,4 +93,87 @@ fn a_folder_that_cannot_be_written_to_is_refused_before_a_run() {
     assert_eq!(checked.status.code(), Some(2));
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert!(said.contains("it is no folder"), "{said}");
+}
+
+/// Records the clip with a tone as G.711, with these keys of the source and the sink; gives the segments.
+fn with_tone(folder: &Path, source: &str, sink: &str) -> Vec<PathBuf> {
+    let made = Command::new("ffmpeg")
+        .args(["-v", "error", "-nostdin", "-y", "-i"])
+        .arg(clip())
+        .args(["-f", "lavfi", "-i", "sine=sample_rate=8000:duration=12"])
+        .args(["-c:v", "copy", "-c:a", "pcm_alaw"])
+        .arg(folder.join("tone.mov"))
+        .status()
+        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
+    assert!(made.success());
+    let graph = GRAPH
+        .replace("uri = \"CLIP\"", &format!("uri = \"tone.mov\"\n{source}"))
+        .replace("path = \"PATH\"", &format!("path = \"archive\"\n{sink}"));
+    std::fs::write(folder.join("graph.toml"), graph).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command
+        .args(["run", "graph.toml"])
+        .current_dir(folder)
+        .env_remove("RUST_LOG");
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let Ok(found) = std::fs::read_dir(folder.join("archive/camera")) else {
+        return Vec::new();
+    };
+    let mut segments: Vec<PathBuf> = found.map(|entry| entry.unwrap().path()).collect();
+    segments.sort();
+    segments
+}
+
+#[test]
+fn sound_is_recorded_and_exported_where_both_keys_ask_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let segments = with_tone(folder.path(), "sound = true", "sound = true");
+    assert_eq!(segments.len(), 3, "{segments:?}");
+    let kept = folder.path().join("kept/camera");
+    std::fs::create_dir_all(&kept).unwrap();
+    for (segment, name) in segments.iter().zip(["05", "09", "13"]) {
+        let (_, sound) = in_step(segment);
+        assert_eq!(sound.codec, "aac");
+        std::fs::copy(segment, kept.join(format!("20261123T2130{name}.000Z.mp4"))).unwrap();
+    }
+    let mut export = Command::new(env!("CARGO_BIN_EXE_weir"));
+    export
+        .args(["export", "kept", "--stream", "camera", "-o", "out.mp4"])
+        .args(["--from", "2026-11-23T21:30:07Z", "--to", "2026-11-23T21:30:15Z"])
+        .current_dir(folder.path());
+    let ran = export.output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let (video, sound) = in_step(&folder.path().join("out.mp4"));
+    assert_eq!(video.packets.len(), 200);
+    assert!((sound.end_s - 8.0).abs() < 0.3, "{}", sound.end_s);
+}
+
+#[test]
+fn sound_is_not_recorded_where_one_key_is_missing_or_the_camera_is_private() {
+    for (source, sink) in [("", "sound = true"), ("sound = true", "")] {
+        let folder = tempfile::tempdir().unwrap();
+        let segments = with_tone(folder.path(), source, sink);
+        assert_eq!(segments.len(), 3, "{segments:?}");
+        assert!(segments.iter().all(|path| track(path, "a").is_none()));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let keys = "sound = true\nprivate = true";
+    assert!(with_tone(folder.path(), keys, "sound = true").is_empty());
+}
+
+#[test]
+fn sinks_with_sound_of_sources_without_it_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = GRAPH
+        .replace("CLIP", clip().to_str().unwrap())
+        .replace("path = \"PATH\"", "path = \"archive\"\nsound = true");
+    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(["check", "graph.toml"]).current_dir(folder.path());
+    let checked = command.output().unwrap();
+    let said =
+        String::from_utf8_lossy(&checked.stderr).into_owned() + &String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{said}");
+    assert!(said.contains("no source is asked for it"), "{said}");
 }

@@ -27,6 +27,28 @@ impl PacketCodec {
     }
 }
 
+/// Codecs of sound beside pictures. Sources turn other codecs of cameras into AAC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SoundCodec {
+    /// AAC, in frames without ADTS headers.
+    Aac,
+    /// Opus (RFC 6716).
+    Opus,
+}
+
+/// Format of the sound that goes along with pictures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SoundFormat {
+    /// Codec of the sound.
+    pub codec: SoundCodec,
+    /// `AudioSpecificConfig` of AAC (ISO/IEC 14496-3), or `OpusHead` of Opus (RFC 7845).
+    pub extradata: Arc<[u8]>,
+    /// Samples per second.
+    pub rate: u32,
+    /// Number of channels.
+    pub channels: u16,
+}
+
 /// Format that is needed to read packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketFormat {
@@ -44,9 +66,25 @@ pub struct PacketFormat {
     pub turn: Option<[i32; 9]>,
     /// Aspect ratio of a pixel, width and height; `None` if the container does not state it.
     pub sample_aspect: Option<(u32, u32)>,
+    /// Format of the sound, if the source has sound and is asked for it.
+    pub sound: Option<SoundFormat>,
 }
 
-/// A coded picture.
+impl PacketFormat {
+    /// The format for an observer: without the sound, unless it wants sound.
+    #[must_use]
+    pub fn with_sound_if(self: &Arc<Self>, wants_sound: bool) -> Arc<Self> {
+        if wants_sound || self.sound.is_none() {
+            return Arc::clone(self);
+        }
+        Arc::new(Self {
+            sound: None,
+            ..Self::clone(self)
+        })
+    }
+}
+
+/// A coded picture, or a piece of sound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packet {
     /// Bytes as they were read.
@@ -60,6 +98,8 @@ pub struct Packet {
     pub duration_ms: f64,
     /// True for a key frame, which begins a group of pictures and is decoded without earlier ones.
     pub key: bool,
+    /// True for a piece of sound, of which `key` is false.
+    pub sound: bool,
     /// Time of reading, in milliseconds since 1970 (UTC).
     pub time_ms: u64,
 }
@@ -81,6 +121,10 @@ pub trait PacketObserver: Send + Sync {
     }
     /// True if packets are shown to people at once. Those of a camera whose pictures hide something are withheld.
     fn is_view(&self) -> bool {
+        false
+    }
+    /// True if it gets the sound of the stream, too: in the order of time, so that pictures may be delayed until their sound is there.
+    fn wants_sound(&self) -> bool {
         false
     }
 }

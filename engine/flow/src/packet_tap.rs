@@ -1,10 +1,12 @@
 //! Tap of a stream, between the source that reads packets and their observers. It converts packets to the
-//! time base of frames, which is known once the first frame is out; until then it holds packets back.
+//! time base of frames, which is known once the first frame is out; until then it holds packets back. Observers that want sound
+//! get packets in the order of time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use crate::interleave::Interleaver;
 use crate::packet::{Packet, PacketFormat, PacketObserver};
 
 /// Packets kept until the first frame is out, in number and bytes. A decoder delays by a few frames.
@@ -55,6 +57,7 @@ pub struct PacketTap {
     /// The time in milliseconds since 1970 (UTC).
     utc_ms: Box<dyn Fn() -> u64 + Send + Sync>,
     is_observed: AtomicBool,
+    wants_sound: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -67,6 +70,8 @@ struct State {
     /// Packets by the container's timestamps.
     held: VecDeque<Packet>,
     held_bytes: usize,
+    /// Packets for observers that want sound.
+    interleaver: Interleaver,
     observers: Vec<Observed>,
 }
 
@@ -76,6 +81,7 @@ struct Observed {
     subscription: Weak<()>,
     /// True if it received a key frame since the last format.
     has_begun: bool,
+    wants_sound: bool,
 }
 
 /// Ends the observation when it is dropped.
@@ -102,6 +108,7 @@ impl PacketTap {
             withheld,
             utc_ms: Box::new(utc_ms),
             is_observed: AtomicBool::new(false),
+            wants_sound: AtomicBool::new(false),
             state: Mutex::default(),
         })
     }
@@ -121,12 +128,15 @@ impl PacketTap {
             Some(Err(reason)) => observer.on_refused(&self.stream, reason),
             None => {}
         }
+        let wants_sound = observer.wants_sound();
         state.observers.push(Observed {
             observer,
             subscription: Arc::downgrade(&alive),
             has_begun: false,
+            wants_sound,
         });
         self.is_observed.store(true, Ordering::Relaxed);
+        self.wants_sound.fetch_or(wants_sound, Ordering::Relaxed);
         PacketSubscription { _alive: alive }
     }
 
@@ -136,9 +146,16 @@ impl PacketTap {
         self.is_observed.load(Ordering::Relaxed)
     }
 
+    /// True if an observer wants sound; otherwise it need not be handed over.
+    #[must_use]
+    pub fn wants_sound(&self) -> bool {
+        self.wants_sound.load(Ordering::Relaxed)
+    }
+
     /// The source was opened: its packets have this format, or cannot be observed for a reason.
     pub fn on_open(&self, format: Result<PacketFormat, String>) {
         let mut state = self.lock();
+        state.release(&self.stream);
         state.offset_ms = None;
         state.clear_held();
         state.format = Some(format.map(Arc::new).map_err(Into::into));
@@ -148,6 +165,7 @@ impl PacketTap {
     /// The packets from now on have another format, on the same time base.
     pub fn on_format(&self, format: PacketFormat) {
         let mut state = self.lock();
+        state.release(&self.stream);
         state.clear_held();
         state.format = Some(Ok(Arc::new(format)));
         state.announce(&self.stream);
@@ -159,8 +177,15 @@ impl PacketTap {
         let mut state = self.lock();
         if !state.retain_alive() {
             self.is_observed.store(false, Ordering::Relaxed);
+            self.wants_sound.store(false, Ordering::Relaxed);
+            state.interleaver = Interleaver::default();
             state.clear_held();
             return;
+        }
+        let wants_sound = state.observers.iter().any(|observed| observed.wants_sound);
+        self.wants_sound.store(wants_sound, Ordering::Relaxed);
+        if !wants_sound {
+            state.interleaver = Interleaver::default();
         }
         if !matches!(state.format, Some(Ok(_))) {
             return;
@@ -169,6 +194,11 @@ impl PacketTap {
             Some(offset_ms) => state.publish(&self.stream, packet, offset_ms),
             None => state.hold(packet),
         }
+    }
+
+    /// The source ends or is closed: packets that wait for others are handed over.
+    pub fn on_end(&self) {
+        self.lock().release(&self.stream);
     }
 
     /// Handles a decoded frame: `stamp_ms` is its timestamp in the container, `pts_ms` its media time.
@@ -180,7 +210,10 @@ impl PacketTap {
         let mut state = self.lock();
         match state.offset_ms {
             Some(before) if (offset_ms - before).abs() < MIN_JUMP_MS => return,
-            Some(_) => state.announce(&self.stream),
+            Some(_) => {
+                state.release(&self.stream);
+                state.announce(&self.stream);
+            }
             None => {}
         }
         state.offset_ms = Some(offset_ms);
@@ -224,10 +257,32 @@ impl State {
     fn publish(&mut self, stream: &Arc<str>, mut packet: Packet, offset_ms: f64) {
         packet.pts_ms += offset_ms;
         packet.dts_ms += offset_ms;
-        for observed in &mut self.observers {
+        let has_sound = matches!(&self.format, Some(Ok(format)) if format.sound.is_some());
+        let interleaves = has_sound && self.observers.iter().any(|observed| observed.wants_sound);
+        if !packet.sound {
+            self.deliver(stream, &packet, |observed| !(interleaves && observed.wants_sound));
+        }
+        if interleaves {
+            self.interleaver.push(packet);
+            while let Some(packet) = self.interleaver.next() {
+                self.deliver(stream, &packet, |observed| observed.wants_sound);
+            }
+        }
+    }
+
+    /// Hands over the packets that wait for others.
+    fn release(&mut self, stream: &Arc<str>) {
+        while let Some(packet) = self.interleaver.pop() {
+            self.deliver(stream, &packet, |observed| observed.wants_sound);
+        }
+        self.interleaver = Interleaver::default();
+    }
+
+    fn deliver(&mut self, stream: &Arc<str>, packet: &Packet, is_for: impl Fn(&Observed) -> bool) {
+        for observed in self.observers.iter_mut().filter(|observed| is_for(observed)) {
             observed.has_begun |= packet.key;
             if observed.has_begun {
-                observed.observer.on_packet(stream, &packet);
+                observed.observer.on_packet(stream, packet);
             }
         }
     }
@@ -250,7 +305,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::PacketCodec;
+    use crate::packet::{PacketCodec, SoundCodec, SoundFormat};
 
     #[derive(Default)]
     struct Seen(Mutex<Vec<String>>);
@@ -291,6 +346,7 @@ mod tests {
             height: 48,
             turn: None,
             sample_aspect: None,
+            sound: None,
         })
     }
 
@@ -301,6 +357,7 @@ mod tests {
             dts_ms: pts_ms - 5.0,
             duration_ms: 40.0,
             key,
+            sound: false,
             time_ms: 0,
         }
     }
@@ -430,5 +487,65 @@ mod tests {
             "h264",
             "without their key frame the rest is of no use"
         );
+    }
+
+    #[test]
+    fn only_observers_that_want_sound_get_it_and_their_pictures_wait_for_it() {
+        #[derive(Default)]
+        struct Listener(Seen);
+        impl PacketObserver for Listener {
+            fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
+                self.0.on_format(stream, format);
+            }
+            fn on_packet(&self, stream: &Arc<str>, packet: &Packet) {
+                if packet.sound {
+                    self.0.push("sound".to_owned());
+                }
+                self.0.on_packet(stream, packet);
+            }
+            fn wants_sound(&self) -> bool {
+                true
+            }
+        }
+        let (tap, seen) = (PacketTap::new("north", || 0), Arc::<Seen>::default());
+        let _watched = tap.observe(Arc::clone(&seen) as _);
+        assert!(!tap.wants_sound());
+        let listener = Arc::<Listener>::default();
+        let heard = tap.observe(Arc::clone(&listener) as _);
+        assert!(tap.wants_sound());
+        let sound = SoundFormat {
+            codec: SoundCodec::Aac,
+            extradata: Arc::new([0x12, 0x10]),
+            rate: 44_100,
+            channels: 2,
+        };
+        tap.on_open(format().map(|format| PacketFormat {
+            sound: Some(sound),
+            ..format
+        }));
+        let piece = |pts_ms: f64| Packet {
+            dts_ms: pts_ms,
+            sound: true,
+            ..packet(pts_ms, false)
+        };
+        tap.on_packet(piece(90.0));
+        tap.on_packet(packet(100.0, true));
+        tap.on_frame(100.0, 0.0);
+        tap.on_packet(packet(140.0, false));
+        assert_eq!(seen.take(), "h264 K0/-5@0 40/35@0");
+        assert_eq!(
+            listener.0.take(),
+            "h264",
+            "sound before the first picture is left out"
+        );
+        tap.on_packet(piece(113.0));
+        tap.on_packet(piece(136.0));
+        assert_eq!(listener.0.take(), "K0/-5@0 sound 13/13@0 40/35@0");
+        tap.on_end();
+        assert_eq!(listener.0.take(), "sound 36/36@0");
+        assert_eq!(seen.take(), "");
+        drop(heard);
+        tap.on_packet(packet(180.0, false));
+        assert!(!tap.wants_sound() && tap.is_observed());
     }
 }

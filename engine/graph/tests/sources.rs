@@ -138,9 +138,10 @@ fn a_camera_has_its_transport_and_options_of_the_list() {
     let expected = Connection {
         transport: Transport::Udp,
         options: Settings(options.into()),
-        login: None,
+        ..Connection::default()
     };
     assert_eq!(connection(keys), expected);
+    assert!(connection("sound = true").sound);
 
     let wrong = |text: &str, said: &str| check(&camera.replace("mode = \"live\"", text), &[said]);
     wrong(

@@ -71,15 +71,8 @@ pub(super) fn video_parameters(parameters: &codec::Parameters) -> (u32, u32, Vec
     (width.unsigned_abs(), height.unsigned_abs(), extradata)
 }
 
-/// Sets width, height, extradata and the tag of the codec in a container; 0: the container's own. Says whether there was memory
-/// for it.
-pub(super) fn set_video_parameters(
-    parameters: &mut codec::Parameters,
-    (width, height): (u32, u32),
-    aspect: Option<(u32, u32)>,
-    extradata: &[u8],
-    tag: u32,
-) -> bool {
+/// Sets extradata, of which there are none. Returns whether there was memory for it.
+pub(super) fn set_extradata(parameters: &mut codec::Parameters, extradata: &[u8]) -> bool {
     use ffmpeg_next::ffi;
     let padding = ffi::AV_INPUT_BUFFER_PADDING_SIZE as usize;
     let Ok(length) = i32::try_from(extradata.len()) else {
@@ -92,15 +85,6 @@ pub(super) fn set_video_parameters(
         if raw.is_null() {
             return false;
         }
-        (*raw).width = width.cast_signed();
-        (*raw).height = height.cast_signed();
-        (*raw).codec_tag = tag;
-        if let Some((wide, high)) = aspect {
-            (*raw).sample_aspect_ratio = ffi::AVRational {
-                num: wide.cast_signed(),
-                den: high.cast_signed(),
-            };
-        }
         if !extradata.is_empty() {
             let copy = ffi::av_mallocz(extradata.len() + padding).cast::<u8>();
             if copy.is_null() {
@@ -109,6 +93,35 @@ pub(super) fn set_video_parameters(
             std::ptr::copy_nonoverlapping(extradata.as_ptr(), copy, extradata.len());
             (*raw).extradata = copy;
             (*raw).extradata_size = length;
+        }
+    }
+    true
+}
+
+/// Sets width, height, extradata and the tag of the codec in a container; 0: the container's own. Says whether there was memory
+/// for it.
+pub(super) fn set_video_parameters(
+    parameters: &mut codec::Parameters,
+    (width, height): (u32, u32),
+    aspect: Option<(u32, u32)>,
+    extradata: &[u8],
+    tag: u32,
+) -> bool {
+    use ffmpeg_next::ffi;
+    if !set_extradata(parameters, extradata) {
+        return false;
+    }
+    // SAFETY: the parameters are their own, and not null, which was checked with the extradata.
+    unsafe {
+        let raw = parameters.as_mut_ptr();
+        (*raw).width = width.cast_signed();
+        (*raw).height = height.cast_signed();
+        (*raw).codec_tag = tag;
+        if let Some((wide, high)) = aspect {
+            (*raw).sample_aspect_ratio = ffi::AVRational {
+                num: wide.cast_signed(),
+                den: high.cast_signed(),
+            };
         }
     }
     true

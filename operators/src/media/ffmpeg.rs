@@ -23,6 +23,7 @@ use super::packet_selection::{LeftOut, PacketSelection, PacketUse};
 use super::packet_times::PacketTimes;
 use super::picture::{Pictures, square_size};
 use super::played::{Played, Resumption};
+use super::sound::Sound;
 use super::stream_decoder::StreamDecoder;
 use super::timeline::Timeline;
 use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, ffi, open};
@@ -55,6 +56,7 @@ pub struct FfmpegSource {
     tick_ms: f64,
     /// Of its packets, or why they cannot be observed.
     format: Result<PacketFormat, String>,
+    sound: Option<Sound>,
     info: SourceInfo,
     options: SourceOptions,
     stop: StopFlag,
@@ -151,7 +153,8 @@ impl FfmpegSource {
             stamped: open::has_own_clock(&input),
         };
         let stream_index = stream.index();
-        let format = packet_format(&stream, stamped);
+        let sound = open::sound_of(&input, uri, options, info.live);
+        let format = packet_format(&stream, stamped, sound.as_ref());
         let tick_ms = 1000.0 * f64::from(time_base.numerator()) / f64::from(time_base.denominator().max(1));
         let times = PacketTimes::new(tick_ms, info.fps.unwrap_or(DEFAULT_FPS), info.live);
         let is_resumable = stamped && info.live && open::comes_in_segments(&input);
@@ -173,6 +176,7 @@ impl FfmpegSource {
             tick_ms,
             stream: stream_index,
             format,
+            sound,
             packets,
             ahead: VecDeque::new(),
             times,
@@ -354,6 +358,9 @@ impl FfmpegSource {
                     self.correct(&mut packet);
                     self.on_packet(&packet)
                 } else {
+                    if let Some(tap) = &mut self.tap {
+                        tap.on_other(&packet, self.times.offset_ms());
+                    }
                     State::Reading { errors: 0 }
                 }
             }
@@ -542,6 +549,9 @@ impl FfmpegSource {
     fn drain(&mut self, reason: Option<String>) -> State {
         // Fails only if it was sent before.
         let _ = self.decoder.send_eof();
+        if let Some(tap) = &mut self.tap {
+            tap.on_end();
+        }
         State::Draining { reason }
     }
 }
@@ -627,11 +637,8 @@ impl Source for FfmpegSource {
 
     fn tap_packets(&mut self, tap: Arc<PacketTap>) {
         tap.on_open(self.format.clone());
-        self.tap = self
-            .format
-            .clone()
-            .ok()
-            .map(|format| PacketReader::new(tap, format, self.tick_ms));
+        let (format, sound) = (self.format.clone().ok(), self.sound.take());
+        self.tap = format.map(|format| PacketReader::new(tap, format, self.tick_ms, sound));
     }
 
     fn set_decode_level(&mut self, level: DecodeLevel) {

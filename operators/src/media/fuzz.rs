@@ -94,6 +94,7 @@ fn fuzz_parameter_sets() {
                         height: 7,
                         turn: None,
                         sample_aspect: None,
+                        sound: None,
                     };
                     if let Some(new) = new_format(&format, bytes) {
                         assert_eq!(

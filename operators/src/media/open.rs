@@ -10,13 +10,14 @@ use ffmpeg_next::format::context::{Input, StreamIo};
 use ffmpeg_next::util::log as ffmpeg_log;
 use ffmpeg_next::{Dictionary, Error, device, format, media};
 use weir_files::io_reason;
-use weir_flow::{Settings, SourceError, StopFlag, Transport};
+use weir_flow::{Settings, SourceError, StopFlag, Transport, mask_credentials};
 
 use super::access::{self, Access, is_remote, scheme};
 use super::driver_thread::DriverThread;
 use super::fifo::{Fifo, is_fifo};
 use super::options::add_options;
 use super::relay::{self, Relay, Trust};
+use super::sound::Sound;
 use super::{SourceOptions, cannot_open, container, ffi, guarded, log, userinfo};
 
 /// FFmpeg's names of raw elementary streams. They carry no timestamps; those that FFmpeg reports assume a rate.
@@ -134,6 +135,20 @@ pub(super) fn open(
     };
     let dictionary = dictionary(uri, transport, options, &access);
     let (opened, said) = log::with_last_error(|| guarded::open(opened_address, dictionary, &access, stop));
+    if let Err(error) = &opened
+        && may_refuse_sound(*error, &address, options)
+        && !stop.is_raised()
+    {
+        let mut silent = options.clone();
+        silent.connection.sound = false;
+        if let Ok(input) = open(driver, uri, &silent, stop) {
+            tracing::warn!(
+                "{}: it refuses its sound ({error}); it is used without",
+                mask_credentials(uri)
+            );
+            return Ok(input);
+        }
+    }
     let opened = opened.map_err(|error| {
         let unknown = || match error {
             Error::HttpUnauthorized if relay.is_none() && has_login && access.is_session() => {
@@ -163,6 +178,21 @@ pub(super) fn open(
         Some(reason) if lacks_pictures => Err(cannot_open(uri, reason)),
         _ => Ok(opened),
     }
+}
+
+/// Whether a camera may have refused its track of sound alone: it answers, and refuses something.
+fn may_refuse_sound(error: Error, address: &str, options: &SourceOptions) -> bool {
+    let is_refusal = matches!(
+        error,
+        Error::HttpBadRequest
+            | Error::HttpForbidden
+            | Error::HttpNotFound
+            | Error::HttpOther4xx
+            | Error::HttpServerError
+            | Error::InvalidData
+    );
+    let is_session = matches!(scheme(address).as_deref(), Some("rtsp" | "rtsps"));
+    options.connection.sound && is_refusal && is_session
 }
 
 /// The address with a zone of IPv6 (`[fe80::1%25eth0]`, RFC 6874) as the system reads it, without its encoding.
@@ -198,6 +228,20 @@ pub(super) fn local_path(uri: &str) -> Option<&Path> {
 /// Whether the address is that of a named pipe.
 pub(super) fn is_pipe(uri: &str) -> bool {
     local_path(uri).is_some_and(is_fifo)
+}
+
+/// The sound of a source that is to have it; why it has none is logged.
+pub(super) fn sound_of(input: &Input, uri: &str, options: &SourceOptions, is_live: bool) -> Option<Sound> {
+    if !options.connection.sound {
+        return None;
+    }
+    let shown = mask_credentials(uri);
+    match Sound::of(input, is_live) {
+        Ok(Some(sound)) => return Some(sound),
+        Ok(None) => tracing::warn!("{shown}: `sound` is set, and the source sends no sound"),
+        Err(reason) => tracing::warn!("{shown}: {reason}; it is used without sound"),
+    }
+    None
 }
 
 /// Why a source without a video stream is none.
@@ -306,8 +350,13 @@ fn dictionary(
             };
             dictionary.set("rtsp_transport", transport);
             dictionary.set("timeout", &timeout);
-            // Sound is used nowhere, and a camera that refuses its track would refuse all.
-            dictionary.set("allowed_media_types", "video");
+            // A camera that refuses its track of sound would refuse all.
+            let wanted = if options.connection.sound {
+                "video+audio"
+            } else {
+                "video"
+            };
+            dictionary.set("allowed_media_types", wanted);
         }
         Some("http" | "https" | "tcp" | "udp") => dictionary.set("timeout", &timeout),
         _ => {}

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use ffmpeg_next::codec::{self, Id};
 use ffmpeg_next::format::context::Output;
-use ffmpeg_next::{Codec, Dictionary, Error, Rational, format};
-use weir_flow::{PacketCodec, PacketFormat, SinkError};
+use ffmpeg_next::{ChannelLayout, Codec, Dictionary, Error, Rational, format};
+use weir_flow::{PacketCodec, PacketFormat, SinkError, SoundCodec, SoundFormat};
 
 use super::packet_clock::{PacketClock, TICKS};
 use super::video_place::{Played, VideoPlace};
@@ -24,7 +24,6 @@ const MAX_FRAGMENT_BYTES: u64 = 4 << 20;
 pub(crate) struct PacketFile {
     place: VideoPlace,
     output: Output,
-    time_base: Rational,
     clock: PacketClock,
     /// Decoding time of the first packet of the fragment, and bytes of its packets, as the muxer counts them.
     fragment: (i64, u64),
@@ -92,8 +91,12 @@ impl PacketFile {
                 ffi::set_display_matrix(&mut stream, bytes);
             }
         }
-        let begun = output.write_header_with(muxer_options()).map(drop);
-        let time_base = output.stream(0).map(|stream| stream.time_base());
+        if let Some(sound) = &packets.sound {
+            add_sound(&mut output, sound).map_err(fail)?;
+        }
+        let begun = output
+            .write_header_with(muxer_options(packets.sound.is_some()))
+            .map(drop);
         if let Err(error) = begun {
             drop(output);
             place.discard();
@@ -101,9 +104,8 @@ impl PacketFile {
         }
         Ok(Self {
             place,
+            clock: PacketClock::new(&output),
             output,
-            time_base: time_base.unwrap_or(Rational::new(1, TICKS)),
-            clock: PacketClock::new(),
             fragment: (0, 0),
             written: Written::default(),
         })
@@ -113,12 +115,15 @@ impl PacketFile {
         self.written
     }
 
-    /// Appends a packet; the first has to be a key frame.
+    /// Appends a packet; the first has to be a key frame. Sound before it is left out, as is all sound of a file without it.
     pub(crate) fn write(&mut self, packet: &weir_flow::Packet) -> Result<(), WriteError> {
-        let stamped = self.clock.stamp(packet, self.time_base);
+        let Some(stamped) = self.clock.stamp(packet) else {
+            return Ok(());
+        };
         let dts = self.clock.last_dts();
+        // Packets come in the order of time.
         stamped
-            .write_interleaved(&mut self.output)
+            .write(&mut self.output)
             .map_err(|error| write_error(self.place.path(), error))?;
         let written = &mut self.written;
         let bytes = packet.data.len() as u64;
@@ -134,8 +139,10 @@ impl PacketFile {
         }
         written.packets += 1;
         written.bytes += packet.data.len() as u64;
-        written.first_pts_ms = written.first_pts_ms.min(packet.pts_ms);
-        written.last_pts_ms = written.last_pts_ms.max(packet.pts_ms);
+        if !packet.sound {
+            written.first_pts_ms = written.first_pts_ms.min(packet.pts_ms);
+            written.last_pts_ms = written.last_pts_ms.max(packet.pts_ms);
+        }
         Ok(())
     }
 
@@ -174,6 +181,25 @@ fn torn(path: &Path) -> WriteError {
     }
 }
 
+/// Adds the stream of sound to an output whose first stream is that of the pictures.
+pub(super) fn add_sound(output: &mut Output, sound: &SoundFormat) -> Result<(), Error> {
+    let mut described = codec::Context::new().encoder().audio()?;
+    described.set_rate(sound.rate.cast_signed());
+    described.set_channel_layout(ChannelLayout::default(i32::from(sound.channels)));
+    let mut parameters = codec::Parameters::from(&described);
+    parameters.set_id(match sound.codec {
+        SoundCodec::Aac => Id::AAC,
+        SoundCodec::Opus => Id::OPUS,
+    });
+    if !ffi::set_extradata(&mut parameters, &sound.extradata) {
+        return Err(Error::InvalidData);
+    }
+    let mut stream = output.add_stream(None::<Codec>)?;
+    stream.set_parameters(parameters);
+    stream.set_time_base(Rational::new(1, sound.rate.cast_signed().max(1)));
+    Ok(())
+}
+
 /// Parameters of a stream for a muxer, with the tag of the codec in its container; `None`: the muxer's own tag.
 pub(super) fn parameters(packets: &PacketFormat, tag: Option<[u8; 4]>) -> Option<codec::Parameters> {
     let mut parameters = codec::Parameters::new();
@@ -194,11 +220,18 @@ pub(super) fn parameters(packets: &PacketFormat, tag: Option<[u8; 4]>) -> Option
     .then_some(parameters)
 }
 
-fn muxer_options() -> Dictionary<'static> {
+fn muxer_options(has_sound: bool) -> Dictionary<'static> {
     let mut options = Dictionary::new();
     // A fragment is in the file when it is complete, not when a buffer happens to be full.
     options.set("flush_packets", "1");
-    options.set("movflags", "frag_keyframe+empty_moov+default_base_moof");
+    let mut flags = "frag_keyframe+empty_moov+default_base_moof".to_owned();
+    if has_sound {
+        // Sound that begins after the first picture stays there: FFmpeg would move it to the beginning.
+        flags += "+frag_discont";
+        options.set("use_editlist", "0");
+        options.set("avoid_negative_ts", "make_non_negative");
+    }
+    options.set("movflags", &flags);
     let microseconds = MAX_FRAGMENT * 1_000_000 / i64::from(TICKS);
     options.set("frag_duration", &microseconds.to_string());
     options.set("frag_size", &MAX_FRAGMENT_BYTES.to_string());

@@ -8,13 +8,18 @@ use ffmpeg_next::format::stream::Stream;
 use ffmpeg_next::{Packet, codec};
 use weir_flow::{PacketCodec, PacketFormat, PacketTap};
 
+use super::sound::Sound;
 use super::{ffi, parameter_sets};
 
 /// Step in milliseconds after a packet without a time and without a duration.
 const USUAL_STEP_MS: f64 = 40.0;
 
 /// The format of the packets of a stream, or why they cannot be recorded or shown as they are.
-pub(super) fn packet_format(stream: &Stream<'_>, stamped: bool) -> Result<PacketFormat, String> {
+pub(super) fn packet_format(
+    stream: &Stream<'_>,
+    stamped: bool,
+    sound: Option<&Sound>,
+) -> Result<PacketFormat, String> {
     let parameters = stream.parameters();
     if !stamped {
         return Err(
@@ -52,6 +57,7 @@ pub(super) fn packet_format(stream: &Stream<'_>, stamped: bool) -> Result<Packet
                 aspect.denominator().unsigned_abs(),
             )
         }),
+        sound: sound.map(|sound| sound.format().clone()),
     })
 }
 
@@ -61,16 +67,18 @@ pub(super) struct PacketReader {
     /// Of the packets so far.
     format: PacketFormat,
     tick_ms: f64,
+    sound: Option<Sound>,
     /// When a packet without a time is decoded.
     next_dts_ms: f64,
 }
 
 impl PacketReader {
-    pub(super) fn new(tap: Arc<PacketTap>, format: PacketFormat, tick_ms: f64) -> Self {
+    pub(super) fn new(tap: Arc<PacketTap>, format: PacketFormat, tick_ms: f64, sound: Option<Sound>) -> Self {
         Self {
             tap,
             format,
             tick_ms,
+            sound,
             next_dts_ms: 0.0,
         }
     }
@@ -113,8 +121,46 @@ impl PacketReader {
             dts_ms,
             duration_ms,
             key: packet.is_key(),
+            sound: false,
             // The tap's own clock.
             time_ms: 0,
         });
+        self.give_sound(|sound| sound.on_picture(dts_ms));
+    }
+
+    /// Handles a packet that is not of the pictures. `offset_ms` is the correction of times of the pictures.
+    pub(super) fn on_other(&mut self, packet: &Packet, offset_ms: f64) {
+        self.give_sound(|sound| {
+            if sound.is_own(packet) {
+                sound.on_packet(packet, offset_ms)
+            } else {
+                Vec::new()
+            }
+        });
+    }
+
+    /// No packets follow.
+    pub(super) fn on_end(&mut self) {
+        let end_ms = self.next_dts_ms;
+        self.give_sound(|sound| sound.end(end_ms));
+        self.tap.on_end();
+    }
+
+    /// Hands over what `work` makes of the sound, if an observer wants sound.
+    fn give_sound(&mut self, work: impl FnOnce(&mut Sound) -> Vec<weir_flow::Packet>) {
+        let Some(sound) = &mut self.sound else { return };
+        if self.tap.wants_sound() {
+            work(sound)
+                .into_iter()
+                .for_each(|piece| self.tap.on_packet(piece));
+        } else {
+            sound.pause();
+        }
+    }
+}
+
+impl Drop for PacketReader {
+    fn drop(&mut self) {
+        self.on_end();
     }
 }

@@ -80,6 +80,11 @@ impl PacketTimes {
         self.discontinuities
     }
 
+    /// Correction in milliseconds that packets have now.
+    pub(super) fn offset_ms(&self) -> f64 {
+        self.offset as f64 * self.tick_ms
+    }
+
     /// Whether the packet that comes next should be known before this one is judged.
     pub(super) fn wants_witness(&self, packet: &Packet) -> bool {
         let stamp = packet.dts().or(packet.pts());

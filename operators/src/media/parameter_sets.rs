@@ -430,6 +430,7 @@ mod tests {
             height: 7,
             turn: None,
             sample_aspect: None,
+            sound: None,
         }
     }
 

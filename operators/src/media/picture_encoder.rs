@@ -43,6 +43,7 @@ impl PictureEncoder {
                 height,
                 turn: None,
                 sample_aspect: None,
+                sound: None,
             },
             last_tick: None,
         })
@@ -85,6 +86,7 @@ impl PictureEncoder {
                 dts_ms: ms(packet.dts()),
                 duration_ms: 0.0,
                 key: packet.is_key(),
+                sound: false,
                 time_ms: 0,
             });
         }

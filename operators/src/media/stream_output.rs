@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ffmpeg_next::format::context::Output;
 use ffmpeg_next::util::interrupt::{self, InterruptGuard};
 use ffmpeg_next::{Codec, Dictionary, Error, Rational, ffi};
-use weir_flow::{PacketFormat, SourceLogin, StopFlag, mask_credentials};
+use weir_flow::{PacketFormat, SoundCodec, SourceLogin, StopFlag, mask_credentials};
 
 use super::access::scheme;
 use super::open::remedy;
@@ -69,7 +69,6 @@ impl Deadline {
 /// A stream that is being sent.
 pub(crate) struct StreamOutput {
     output: Output,
-    time_base: Rational,
     clock: PacketClock,
     deadline: Arc<Deadline>,
     timeout: Duration,
@@ -110,26 +109,29 @@ impl StreamOutput {
         deadline.set(timeout);
         let (opened, said) = log::with_last_error(|| begin(&address, muxer, format, &deadline));
         let (interrupt, output) = opened.map_err(|error| reason(error, said, &scheme, &deadline))?;
-        let time_base = output.stream(0).map(|stream| stream.time_base());
         Ok(Self {
+            clock: PacketClock::new(&output),
             output,
-            time_base: time_base.unwrap_or(Rational::new(1, TICKS)),
-            clock: PacketClock::new(),
             deadline,
             timeout,
             _interrupt: interrupt,
         })
     }
 
-    /// Sends a packet; the first has to be a key frame.
+    /// Sends a packet; the first has to be a key frame. Sound before it is left out, as is all sound that the server does not take.
     ///
     /// # Errors
     /// The reason; the connection is of no further use.
     pub(crate) fn write(&mut self, packet: &weir_flow::Packet) -> Result<(), String> {
         self.deadline.set(self.timeout);
-        let stamped = self.clock.stamp(packet, self.time_base);
-        let (written, said) = log::with_last_error(|| stamped.write_interleaved(&mut self.output));
-        written.map_err(|error| reason(error, said, "", &self.deadline))
+        let Some(stamped) = self.clock.stamp(packet) else {
+            return Ok(());
+        };
+        // Packets come in the order of time.
+        let (written, said) = log::with_last_error(|| stamped.write(&mut self.output));
+        written
+            .map(drop)
+            .map_err(|error| reason(error, said, "", &self.deadline))
     }
 }
 
@@ -141,7 +143,7 @@ impl Drop for StreamOutput {
     }
 }
 
-/// Opens an output with one stream, up to its header.
+/// Opens an output with a stream of pictures, and one of sound where there is sound that the muxer takes, up to its header.
 fn begin(
     address: &str,
     muxer: &str,
@@ -154,6 +156,11 @@ fn begin(
     let mut stream = output.add_stream(None::<Codec>)?;
     stream.set_parameters(parameters);
     stream.set_time_base(Rational::new(1, TICKS));
+    // RTMP has no Opus.
+    let sound = format.sound.as_ref();
+    if let Some(sound) = sound.filter(|sound| muxer != "flv" || sound.codec == SoundCodec::Aac) {
+        packet_file::add_sound(&mut output, sound)?;
+    }
     let mut options = Dictionary::new();
     match muxer {
         "rtsp" => options.set("rtsp_transport", "tcp"),

@@ -1,6 +1,8 @@
 """A camera for tests: serves an MP4 with H.264 over RTSP on loopback, without transcoding, from its beginning to each client.
 
-    camera.py CLIP [sound] [user=NAME:PASSWORD] [tls=CERTIFICATE,KEY]
+    camera.py CLIP [sound] [alaw] [mulaw] [late=SECONDS] [stops=SECONDS] [user=NAME:PASSWORD] [tls=CERTIFICATE,KEY]
+
+The sound is the AAC of the clip, or a tone as G.711, which may begin late or stop.
 
 Prints the port that it listens on, and serves `/live` until its standard input is closed: it ends with what started it.
 """
@@ -16,6 +18,19 @@ from gi.repository import Gio, GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402 (
 
 PICTURES = "demux.video_0 ! queue ! h264parse ! rtph264pay name=pay0 pt=96 config-interval=1"
 SOUND = "demux.audio_0 ! queue ! aacparse ! rtpmp4gpay name=pay1 pt=97"
+TONES = {"alaw": ("alawenc", "rtppcmapay", 8), "mulaw": ("mulawenc", "rtppcmupay", 0)}
+
+
+def tone(name: str, keys: dict[str, str]) -> str:
+    """A tone as G.711."""
+    encoder, payloader, number = TONES[name]
+    offset = int(float(keys.get("late", "0")) * 1e9)
+    # Fifty buffers a second.
+    count = int(float(keys["stops"]) * 50) if "stops" in keys else -1
+    return (
+        f"audiotestsrc samplesperbuffer=160 timestamp-offset={offset} num-buffers={count} "
+        f"! audio/x-raw,rate=8000,channels=1 ! queue ! {encoder} ! {payloader} name=pay1 pt={number}"
+    )
 
 
 def protect(server: GstRtspServer.RTSPServer, factory: GstRtspServer.RTSPMediaFactory, keys: dict[str, str]) -> None:
@@ -39,8 +54,10 @@ def protect(server: GstRtspServer.RTSPServer, factory: GstRtspServer.RTSPMediaFa
 
 def main() -> None:
     clip, streams = sys.argv[1], [PICTURES]
+    keys = dict(word.split("=", 1) for word in sys.argv[2:] if "=" in word)
     if "sound" in sys.argv[2:]:
         streams.append(SOUND)
+    streams += [tone(name, keys) for name in TONES if name in sys.argv[2:]]
     Gst.init(None)
     factory = GstRtspServer.RTSPMediaFactory()
     factory.set_launch(f'( filesrc location="{clip}" ! qtdemux name=demux {" ".join(streams)} )')
@@ -48,8 +65,7 @@ def main() -> None:
     server.set_address("127.0.0.1")
     server.set_service("0")
     server.get_mount_points().add_factory("/live", factory)
-    keys = dict(word.split("=", 1) for word in sys.argv[2:] if "=" in word)
-    if keys:
+    if "user" in keys or "tls" in keys:
         protect(server, factory, keys)
     loop = GLib.MainLoop()
     if server.attach(None) == 0:

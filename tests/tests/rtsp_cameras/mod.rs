@@ -7,6 +7,7 @@
 mod camera;
 mod encrypted;
 mod proxy;
+mod sound;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -65,7 +66,10 @@ impl Sink for EventSink {
                 reason,
                 ..
             } => (stream, Event::Dropped(frame, reason)),
-            Notice::Still { .. } | Notice::Sink { .. } | Notice::Analytics { .. } => return Ok(()),
+            Notice::Still { .. }
+            | Notice::Sink { .. }
+            | Notice::Analytics { .. }
+            | Notice::Described { .. } => return Ok(()),
         };
         let _ = self.0.send((stream.to_string(), event));
         Ok(())
@@ -213,7 +217,7 @@ fn camera_source(name: &str, port: u16, transport: Transport) -> Box<dyn SourceF
         connection: Connection {
             transport,
             options: Settings([("allowed_media_types".to_owned(), sound)].into()),
-            login: None,
+            ..Connection::default()
         },
         ..SourceOptions::default()
     };

@@ -307,6 +307,7 @@ mod tests {
             dts_ms: 0.0,
             duration_ms: 0.0,
             key,
+            sound: false,
             time_ms: 0,
         }
     }

@@ -55,6 +55,11 @@ const KEYS: &[KeySpec] = &[
         about: "true: frames are sent with detected objects drawn on them, encoded as H.264; default false: packets are sent as they came",
     },
     KeySpec {
+        name: "sound",
+        kind: KeyKind::Flag,
+        about: "true: the sound of cameras that have `sound = true` is sent, too; default false",
+    },
+    KeySpec {
         name: "crf",
         kind: KeyKind::Number { min: 0.0, max: 51.0 },
         about: "quality of H.264 with `boxes`: lower is better and larger (default 23)",
@@ -113,6 +118,10 @@ pub(super) fn faults(settings: &Settings) -> Vec<KeyFault> {
             "",
         );
     }
+    if settings.flag("boxes", false) && settings.flag("sound", false) {
+        let message = "`sound` has no effect with `boxes = true`".to_owned();
+        add("sound", message, "frames are encoded without sound");
+    }
     if !settings.flag("boxes", false) {
         for key in ["crf", "score_threshold"] {
             if settings.0.contains_key(key) {
@@ -147,6 +156,7 @@ fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory
         url,
         login,
         boxes: settings.flag("boxes", false),
+        sound: settings.flag("sound", false),
         crf: settings.number("crf", 23.0),
         score_threshold: settings.number("score_threshold", 0.0) as f32,
     }))
@@ -160,6 +170,7 @@ struct PushFactory {
     url: String,
     login: Option<SourceLogin>,
     boxes: bool,
+    sound: bool,
     crf: f64,
     score_threshold: f32,
 }
@@ -169,6 +180,7 @@ impl SinkFactory for PushFactory {
         let lanes = Arc::new(Lanes {
             url: self.url.clone(),
             login: self.login.clone(),
+            sound: self.sound,
             state: Mutex::default(),
         });
         let drawn = self.boxes.then(|| Drawn {
@@ -188,6 +200,8 @@ impl SinkFactory for PushFactory {
 struct Lanes {
     url: String,
     login: Option<SourceLogin>,
+    /// Whether sound is sent, too.
+    sound: bool,
     state: Mutex<State>,
 }
 
@@ -274,7 +288,8 @@ fn add(sum: &mut Counts, counts: Counts) {
 
 impl PacketObserver for Lanes {
     fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
-        self.with_lane(stream, |lane| lane.on_format(format));
+        let format = format.with_sound_if(self.sound);
+        self.with_lane(stream, |lane| lane.on_format(&format));
     }
 
     fn on_packet(&self, stream: &Arc<str>, packet: &Packet) {
@@ -288,6 +303,10 @@ impl PacketObserver for Lanes {
 
     fn is_view(&self) -> bool {
         true
+    }
+
+    fn wants_sound(&self) -> bool {
+        self.sound
     }
 }
 
@@ -419,6 +438,14 @@ mod tests {
             (
                 vec![("url", text("rtsp://server/x")), ("crf", Value::Number(20.0))],
                 "without `boxes = true`",
+            ),
+            (
+                vec![
+                    ("url", text("rtsp://server/x")),
+                    ("boxes", Value::Flag(true)),
+                    ("sound", Value::Flag(true)),
+                ],
+                "with `boxes = true`",
             ),
         ] {
             let faults = faults(&settings(&keys));

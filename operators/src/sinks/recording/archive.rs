@@ -23,6 +23,7 @@ pub(in super::super) const KIND: SinkKind = SinkKind {
 
 const KEYS: &[KeySpec] = &[
     places::PATH,
+    places::SOUND,
     KeySpec {
         name: "segment",
         kind: KeyKind::Duration,
@@ -59,7 +60,11 @@ impl SinkFactory for ArchiveFactory {
         let lock = self.places.open()?;
         let books = Arc::<Books>::default();
         let writer = ArchiveWriter::new(self.places.clone(), &self.settings, Arc::clone(&books), lock);
-        Ok(Box::new(Archive(Recorder::start(writer, books)?)))
+        Ok(Box::new(Archive(Recorder::start(
+            writer,
+            books,
+            self.settings.flag(places::SOUND.name, false),
+        )?)))
     }
 
     fn folder(&self) -> Option<PathBuf> {

@@ -25,6 +25,7 @@ pub(in super::super) const KIND: SinkKind = SinkKind {
 
 const KEYS: &[KeySpec] = &[
     places::PATH,
+    places::SOUND,
     KeySpec {
         name: "before",
         kind: KeyKind::Duration,
@@ -81,7 +82,11 @@ impl SinkFactory for ClipsFactory {
         let lock = self.places.open()?;
         let books = Arc::<Books>::default();
         let writer = ClipsWriter::new(self.places.clone(), &self.settings, Arc::clone(&books), lock);
-        Ok(Box::new(Clips(Recorder::start(writer, books)?)))
+        Ok(Box::new(Clips(Recorder::start(
+            writer,
+            books,
+            self.settings.flag(places::SOUND.name, false),
+        )?)))
     }
 
     fn folder(&self) -> Option<PathBuf> {
@@ -125,9 +130,11 @@ impl Sink for Clips {
             Notice::Analytics {
                 stream, incidents, ..
             } => self.push(stream, incidents),
-            Notice::Dropped { .. } | Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => {
-                Ok(())
-            }
+            Notice::Dropped { .. }
+            | Notice::Still { .. }
+            | Notice::State { .. }
+            | Notice::Sink { .. }
+            | Notice::Described { .. } => Ok(()),
         }
     }
 

@@ -14,6 +14,13 @@ pub(super) const PATH: KeySpec = KeySpec {
     about: "folder to write to; `{stream}` in it stands for the stream's name, without it each stream has a folder of its own in it (required)",
 };
 
+/// Key of recorders.
+pub(super) const SOUND: KeySpec = KeySpec {
+    name: "sound",
+    kind: KeyKind::Flag,
+    about: "true: the sound of cameras that have `sound = true` is recorded, too; default false",
+};
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub(super) struct Places {

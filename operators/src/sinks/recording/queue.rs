@@ -17,6 +17,8 @@ const MAX_OTHERS: usize = 4_096;
 
 /// See the module. `T` is the type of the other messages from the sink.
 pub(super) struct Queue<T> {
+    /// Whether sound is taken, too.
+    sound: bool,
     state: Mutex<State<T>>,
     changed: Condvar,
 }
@@ -44,8 +46,9 @@ struct State<T> {
 }
 
 impl<T> Queue<T> {
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(sound: bool) -> Arc<Self> {
         Arc::new(Self {
+            sound,
             state: Mutex::new(State {
                 messages: VecDeque::new(),
                 bytes: 0,
@@ -124,7 +127,8 @@ impl<T> Queue<T> {
 
 impl<T: Send> PacketObserver for Queue<T> {
     fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>) {
-        let message = Message::Format(Arc::clone(stream), Arc::clone(format));
+        let format = format.with_sound_if(self.sound);
+        let message = Message::Format(Arc::clone(stream), format);
         self.add(self.lock(), message);
     }
 
@@ -151,6 +155,10 @@ impl<T: Send> PacketObserver for Queue<T> {
         let message = Message::Refused(Arc::clone(stream), reason.to_owned());
         self.add(self.lock(), message);
     }
+
+    fn wants_sound(&self) -> bool {
+        self.sound
+    }
 }
 
 #[cfg(test)]
@@ -164,13 +172,14 @@ mod tests {
             dts_ms: 0.0,
             duration_ms: 0.0,
             key,
+            sound: false,
             time_ms: 0,
         }
     }
 
     #[test]
     fn what_does_not_fit_is_counted_and_the_stream_goes_on_with_a_key_frame() {
-        let queue = Queue::<()>::new();
+        let queue = Queue::<()>::new(false);
         let (north, south) = (Arc::from("north"), Arc::from("south"));
         queue.on_packet(&north, &packet(MAX_BYTES - 10, true));
         queue.on_packet(&north, &packet(11, false));
@@ -195,7 +204,7 @@ mod tests {
 
     #[test]
     fn other_messages_are_bounded_too() {
-        let queue = Queue::new();
+        let queue = Queue::new(false);
         let pushed = (0..MAX_OTHERS + 1).filter(|number| queue.push(*number)).count();
         assert_eq!(pushed, MAX_OTHERS);
         assert!(matches!(queue.take(Duration::ZERO), Some(Message::Other(0))));

@@ -80,9 +80,13 @@ pub(super) struct Recorder<T> {
 }
 
 impl<T: Send + 'static> Recorder<T> {
-    /// Starts the thread.
-    pub(super) fn start(mut writer: impl Writer<Other = T>, books: Arc<Books>) -> Result<Self, SinkError> {
-        let queue = Queue::new();
+    /// Starts the thread. With `sound`, it gets the sound of streams, too.
+    pub(super) fn start(
+        mut writer: impl Writer<Other = T>,
+        books: Arc<Books>,
+        sound: bool,
+    ) -> Result<Self, SinkError> {
+        let queue = Queue::new(sound);
         let messages = Arc::clone(&queue);
         let disk = Disk::new(writer.folder());
         let record = move || {

@@ -74,6 +74,7 @@ mod tests {
             dts_ms: pts_ms,
             duration_ms: 100.0,
             key: index.is_multiple_of(10),
+            sound: false,
             time_ms: 0,
         }
     }

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
 use super::fragments::{Fragments, Run};
-use super::header::{Header, Track};
+use super::header::Header;
 use super::index::{ExportTrack, head};
 use super::segments::{ArchiveReader, SegmentCache, SegmentName, in_range};
 
@@ -245,21 +245,20 @@ impl Plan {
         Some(before.last().unwrap_or(first))
     }
 
-    /// Checks that a segment continues the tracks of the export, or begins them.
+    /// Checks that a segment continues the video of the export, or begins it. Sound may begin in a later segment.
     fn match_tracks(&mut self, header: &Header, at_ms: u64) -> Result<(), ExportError> {
-        if self.tracks.is_empty() {
-            self.tracks = header.tracks.iter().cloned().map(ExportTrack::new).collect();
-            return Ok(());
-        }
-        let is_changed = |of: &Track| {
-            let known = self.tracks.iter().map(|known| &known.track);
-            // Sound that begins later is left out.
-            known
-                .filter(|known| known.is_video == of.is_video)
-                .any(|known| known.description != of.description || known.timescale != of.timescale)
-        };
-        if header.tracks.iter().any(is_changed) {
-            return Err(ExportError::Changed { at_ms });
+        for track in &header.tracks {
+            let known = self
+                .tracks
+                .iter()
+                .find(|known| known.track.is_video == track.is_video);
+            match known {
+                None => self.tracks.push(ExportTrack::new(track.clone())),
+                Some(known) if track.is_video && !known.is_continued_by(track) => {
+                    return Err(ExportError::Changed { at_ms });
+                }
+                Some(_) => {}
+            }
         }
         Ok(())
     }
@@ -267,10 +266,8 @@ impl Plan {
     /// Adds the samples of a run that are in the range.
     fn add_run(&mut self, segment_ms: u64, entry: Entry, header: &Header, run: Run) {
         let of = &header.tracks[run.track];
-        let known = self
-            .tracks
-            .iter_mut()
-            .find(|known| known.track.is_video == of.is_video);
+        // Sound of another format than the first is left out: a track has one.
+        let known = self.tracks.iter_mut().find(|known| known.is_continued_by(of));
         let Some(track) = known else { return };
         let scale = u64::from(of.timescale);
         let skipped = (u128::from(entry.skipped) * u128::from(scale) / u128::from(entry.scale)) as u64;

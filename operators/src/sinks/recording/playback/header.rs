@@ -176,6 +176,7 @@ fn codec(kind: super::boxes::Kind, entry: &[u8]) -> Option<String> {
             .len()
             .checked_sub(AUDIO_ENTRY)
             .map(|_| "mp4a.40.2".to_owned()),
+        b"Opus" => Some("opus".to_owned()),
         _ => None,
     }
 }
@@ -199,6 +200,7 @@ mod tests {
         let hevc = entry(b"hvcC", &[1, 0x01, 0x60, 0, 0, 0, 0xb0, 0, 0, 0, 0, 0, 93, 0]);
         assert_eq!(codec(*b"hvc1", &hevc).as_deref(), Some("hvc1.1.6.L93.B0"));
         assert_eq!(codec(*b"vp09", &avc), None);
+        assert_eq!(codec(*b"Opus", &[]).as_deref(), Some("opus"));
         for length in 0..hevc.len() {
             let _ = codec(*b"hvc1", &hevc[..length]);
         }

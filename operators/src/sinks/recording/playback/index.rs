@@ -32,6 +32,14 @@ impl ExportTrack {
         }
     }
 
+    /// Whether samples of another segment's track continue this one.
+    pub(super) fn is_continued_by(&self, track: &Track) -> bool {
+        let own = &self.track;
+        own.is_video == track.is_video
+            && own.description == track.description
+            && own.timescale == track.timescale
+    }
+
     /// The samples that follow are at this place behind the index, one after the other.
     pub(super) fn begin_chunk(&mut self, place: u64) {
         self.chunks.push((place, self.samples.len()));
