@@ -23,7 +23,7 @@ use crate::access::{Client, Head};
 use crate::backend::Watching;
 use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
-use crate::live_queue::LiveQueue;
+use crate::live_queue::{LiveQueue, LiveView};
 use crate::requests::{Api, head};
 use crate::rights;
 use crate::routes::Operation;
@@ -94,6 +94,8 @@ struct FirstMessage {
 enum Ask {
     /// Show the stream of that name.
     Watch(String),
+    /// Show the stream of that name with its sound.
+    Sound(String),
     /// Show the stream by pictures, for a browser that does not play its video.
     Pictures(String),
     /// Show it no more.
@@ -118,6 +120,11 @@ pub(crate) async fn watch(
     });
     let name = Path::<String>::from_request_parts(&mut parts, &()).await;
     let name = name.ok().map(|Path(name)| name);
+    let view = if asks_for_sound(parts.uri.query()) {
+        LiveView::Sound
+    } else {
+        LiveView::Video
+    };
     let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &()).await.ok();
     let client = match allowed {
         Ok(client) => Some(client),
@@ -135,13 +142,18 @@ pub(crate) async fn watch(
     let Some(client) = client else {
         // Without a place among those that watch, which are for clients that may.
         peer.0.on_upgrade(true);
-        return Ok(upgrade.on_upgrade(move |socket| identify(api, operation, socket, name, peer)));
+        return Ok(upgrade.on_upgrade(move |socket| identify(api, operation, socket, (name, view), peer)));
     };
     // One that shows nothing yet takes a place, too.
     let place = Place::take(&api)?;
     peer.0.trust();
     peer.0.on_upgrade(false);
-    Ok(upgrade.on_upgrade(move |socket| serve(place, client, socket, name)))
+    Ok(upgrade.on_upgrade(move |socket| serve(place, client, socket, (name, view))))
+}
+
+/// Whether the query of a socket of one stream asks for its sound.
+fn asks_for_sound(query: Option<&str>) -> bool {
+    query.is_some_and(|query| query.split('&').any(|pair| pair == "sound=1"))
 }
 
 /// Checks that a client may watch, and may watch this stream.
@@ -155,7 +167,7 @@ async fn identify(
     api: Arc<Api>,
     operation: Operation,
     mut socket: WebSocket,
-    name: Option<String>,
+    (name, view): (Option<String>, LiveView),
     peer: Peer,
 ) {
     let Some(client) = client_of_first_message(&api, &mut socket).await else {
@@ -167,12 +179,17 @@ async fn identify(
     peer.0.trust();
     peer.0.on_upgrade(false);
     match Place::take(&api) {
-        Ok(place) => serve(place, client, socket, name).await,
+        Ok(place) => serve(place, client, socket, (name, view)).await,
         Err(error) => close(socket, TRY_AGAIN, error.what()).await,
     }
 }
 
-async fn serve(place: Place, client: Client, mut socket: WebSocket, name: Option<String>) {
+async fn serve(
+    place: Place,
+    client: Client,
+    mut socket: WebSocket,
+    (name, view): (Option<String>, LiveView),
+) {
     let api = Arc::clone(&place.0);
     let mut shown = Shown {
         api,
@@ -185,7 +202,7 @@ async fn serve(place: Place, client: Client, mut socket: WebSocket, name: Option
     if let Some(name) = name {
         // Its messages need not say which stream they are of.
         shown.last = Some(name.clone());
-        if let Err(error) = shown.open(name, false, Some(place)).await {
+        if let Err(error) = shown.open(name, view, Some(place)).await {
             return close(socket, NOT_SHOWN, error.what()).await;
         }
     }
@@ -262,9 +279,10 @@ struct Stream {
 
 impl Shown {
     async fn answer(&mut self, text: &str) {
-        let (name, pictures) = match serde_json::from_str(text) {
-            Ok(Ask::Watch(name)) => (name, false),
-            Ok(Ask::Pictures(name)) => (name, true),
+        let (name, view) = match serde_json::from_str(text) {
+            Ok(Ask::Watch(name)) => (name, LiveView::Video),
+            Ok(Ask::Sound(name)) => (name, LiveView::Sound),
+            Ok(Ask::Pictures(name)) => (name, LiveView::Pictures),
             Ok(Ask::Leave(name)) => return self.streams.retain(|stream| stream.name != name),
             // The token comes from pages that do not know whether it is needed.
             Err(_) => return,
@@ -280,7 +298,7 @@ impl Shown {
             Place::take(&self.api).map(Some)
         };
         let opened = match place {
-            Ok(place) => self.open(name.clone(), pictures, place).await,
+            Ok(place) => self.open(name.clone(), view, place).await,
             Err(error) => Err(error),
         };
         if let Err(error) = opened {
@@ -288,11 +306,11 @@ impl Shown {
         }
     }
 
-    async fn open(&mut self, name: String, pictures: bool, place: Option<Place>) -> Result<(), ApiError> {
+    async fn open(&mut self, name: String, view: LiveView, place: Option<Place>) -> Result<(), ApiError> {
         rights::check_stream(&self.client.identity, &name)?;
         let queue = Arc::new(LiveQueue::default());
         let (backend, to_fill, of) = (Arc::clone(&self.api.backend), Arc::clone(&queue), name.clone());
-        let watching = tokio::task::spawn_blocking(move || backend.watch(&of, pictures, to_fill)).await;
+        let watching = tokio::task::spawn_blocking(move || backend.watch(&of, view, to_fill)).await;
         let failed = |_| ApiError::with_status(StatusCode::INTERNAL_SERVER_ERROR, "the engine failed");
         self.streams.push(Stream {
             name,

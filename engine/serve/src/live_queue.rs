@@ -13,6 +13,17 @@ pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 /// Bytes that a queued message takes in memory beside its content.
 const MESSAGE_BYTES: usize = 128;
 
+/// Form in which a client is shown a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LiveView {
+    /// Its video as the camera encoded it. Video that browsers do not play is shown by a JPEG now and then.
+    Video,
+    /// Its video with its sound, if the camera has sound.
+    Sound,
+    /// A JPEG now and then, for a browser that does not play the video.
+    Pictures,
+}
+
 /// Dependency of a message on the messages before it, which decides what a full queue drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveKind {
@@ -57,6 +68,16 @@ impl LiveMessage {
             kind,
             message: Message::Binary(Bytes::from(data)),
             bytes,
+        }
+    }
+
+    /// Returns the content of the message.
+    #[must_use]
+    pub fn content(&self) -> &[u8] {
+        match &self.message {
+            Message::Text(text) => text.as_bytes(),
+            Message::Binary(bytes) => bytes,
+            Message::Ping(_) | Message::Pong(_) | Message::Close(_) => &[],
         }
     }
 

@@ -409,8 +409,10 @@ fn one_socket_shows_the_streams_that_it_asks_for() {
     // The stream before was the same one.
     send_text(&mut socket, "{\"pictures\": \"north\"}");
     assert_eq!(next_text(&mut socket), "hello");
+    send_text(&mut socket, "{\"sound\": \"north\"}");
+    assert_eq!(next_text(&mut socket), "hello");
     let asked = memory.asked.lock().unwrap().clone();
-    assert_eq!(asked, ["watch north", "watch north"]);
+    assert_eq!(asked, ["watch north", "watch north", "hear north"]);
 
     let mut socket = upgrade(server.address(), "/api/live", "").unwrap();
     send_text(&mut socket, "{\"watch\": \"north\"}");

@@ -9,11 +9,12 @@ use weir_operators::media::hevc_record;
 use weir_serve::{LiveKind, LiveMessage, LiveQueue, MAX_QUEUED_BYTES};
 
 use super::fragments::{Fragmenter, Sample, Track, header};
-use super::{h264, h265};
+use super::{h264, h265, sound};
 
 /// See the module.
-#[derive(Default)]
 pub(super) struct Channel {
+    /// Whether its fragments have sound, where the camera has sound.
+    sound: bool,
     state: Mutex<State>,
 }
 
@@ -36,6 +37,8 @@ struct State {
     /// Of what is sent now: the parameter sets of the packets, as MP4 has them.
     record: Vec<u8>,
     fragmenter: Option<Fragmenter>,
+    /// Of the sound, where there is sound.
+    sound: Option<Fragmenter>,
     /// Messages that a new watcher needs first.
     setup: Vec<LiveMessage>,
     /// Fragments since the last key frame; empty once they exceed half of a watcher's queue.
@@ -44,6 +47,13 @@ struct State {
 }
 
 impl Channel {
+    pub(super) fn new(sound: bool) -> Self {
+        Self {
+            sound,
+            state: Mutex::default(),
+        }
+    }
+
     /// One more watches: it gets what has been since the last key frame, or pictures where it plays no video.
     pub(super) fn join(&self, queue: &Arc<LiveQueue>, pictures: bool) {
         let mut state = self.lock();
@@ -131,6 +141,9 @@ impl PacketObserver for Channel {
         let Some(format) = state.format.clone() else {
             return;
         };
+        if packet.sound {
+            return state.on_sound(packet);
+        }
         let is_record = format.extradata.first() == Some(&1);
         if packet.key {
             let holds = match format.codec {
@@ -152,7 +165,7 @@ impl PacketObserver for Channel {
                 record(&packet.data).or_else(first)
             };
             if let Some(record) = record.filter(|record| *record != state.record) {
-                state.begin(&format, record, packet.dts_ms);
+                state.begin(&format, record, (packet.dts_ms, self.sound));
             }
         }
         let data = if is_record {
@@ -198,6 +211,10 @@ impl PacketObserver for Channel {
     fn is_view(&self) -> bool {
         true
     }
+
+    fn wants_sound(&self) -> bool {
+        self.sound
+    }
 }
 
 /// It has no video that is played; pictures may follow.
@@ -223,37 +240,67 @@ impl State {
     fn end(&mut self) {
         self.record.clear();
         self.fragmenter = None;
+        self.sound = None;
         self.setup.clear();
         self.group.clear();
         self.group_bytes = 0;
     }
 
-    /// Fragments with these parameter sets follow, from that media time on.
-    fn begin(&mut self, format: &PacketFormat, record: Vec<u8>, origin_ms: f64) {
+    /// Fragments with these parameter sets follow, from that media time on, with sound or without.
+    fn begin(&mut self, format: &PacketFormat, record: Vec<u8>, (origin_ms, has_sound): (f64, bool)) {
         self.end();
         let codec = match format.codec {
             PacketCodec::H264 => h264::codec(&record),
             PacketCodec::H265 => h265::codec(&record),
         };
-        let Some(codec) = codec else { return };
+        let Some(mut codec) = codec else { return };
+        let own_sound = format.sound.as_ref().filter(|_| has_sound);
+        if let Some(own_sound) = own_sound {
+            codec = format!("{codec},{}", sound::codec(own_sound));
+        }
         let text = json!({
             "type": "video",
             "mime": format!("video/mp4; codecs=\"{codec}\""),
             "origin_ms": origin_ms,
+            "sound": match (&format.sound, has_sound) {
+                (Some(_), true) => "on",
+                (Some(_), false) => "off",
+                (None, _) => "none",
+            },
         });
         // Browsers take the size from the parameter sets.
         let side = |pixels: u32| u16::try_from(pixels).unwrap_or(u16::MAX);
-        let header = header(&Track {
+        let track = Track {
             codec: format.codec,
             record: &record,
             size: (side(format.width), side(format.height)),
             turn: format.turn,
             aspect: format.sample_aspect,
-        });
+        };
+        let header = header(&track, own_sound);
+        self.sound = own_sound.map(|sound| Fragmenter::of_sound(sound.rate, origin_ms));
         self.record = record;
         self.fragmenter = Some(Fragmenter::new(origin_ms));
         self.set_up(LiveMessage::text(LiveKind::Begin, text.to_string()));
         self.set_up(LiveMessage::binary(LiveKind::Setup, header));
+    }
+
+    fn on_sound(&mut self, packet: &Packet) {
+        let Some(fragmenter) = &mut self.sound else {
+            return;
+        };
+        let sample = Sample {
+            data: packet.data.to_vec(),
+            pts_ms: packet.pts_ms,
+            dts_ms: packet.dts_ms,
+            key: true,
+        };
+        if let Some(fragment) = fragmenter.push(sample) {
+            self.send(
+                LiveKind::Delta,
+                LiveMessage::binary(LiveKind::Delta, fragment.bytes),
+            );
+        }
     }
 
     fn set_up(&mut self, message: LiveMessage) {
@@ -280,5 +327,97 @@ impl State {
             return;
         }
         self.group.push(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_flow::{SoundCodec, SoundFormat};
+
+    use super::*;
+
+    /// `avcC` of a picture of 640 by 360 pixels.
+    const RECORD: [u8; 11] = [1, 0x64, 0, 0x1f, 0xff, 0xe1, 0, 1, 0x67, 1, 0];
+
+    fn format(sound: bool) -> Arc<PacketFormat> {
+        Arc::new(PacketFormat {
+            codec: PacketCodec::H264,
+            extradata: RECORD.into(),
+            width: 640,
+            height: 360,
+            turn: None,
+            sample_aspect: None,
+            sound: sound.then(|| SoundFormat {
+                codec: SoundCodec::Aac,
+                extradata: [0x15, 0x88].into(),
+                rate: 8_000,
+                channels: 1,
+            }),
+        })
+    }
+
+    fn packet(dts_ms: f64, sound: bool) -> Packet {
+        Packet {
+            data: [0, 0, 0, 1, 9].into(),
+            pts_ms: dts_ms,
+            dts_ms,
+            duration_ms: 0.0,
+            key: !sound && dts_ms == 0.0,
+            sound,
+            time_ms: 0,
+        }
+    }
+
+    /// The announcement of a channel, its header, and the numbers of the tracks of its fragments.
+    fn sent(hears: bool, has_sound: bool) -> (String, Vec<u8>, Vec<u8>) {
+        let (channel, stream) = (Channel::new(hears), Arc::from("north"));
+        channel.on_format(&stream, &format(has_sound));
+        for (dts_ms, sound) in [
+            (0.0, false),
+            (0.0, true),
+            (40.0, false),
+            (128.0, true),
+            (256.0, true),
+        ] {
+            channel.on_packet(&stream, &packet(dts_ms, sound));
+        }
+        let state = channel.lock();
+        let bytes = |message: &LiveMessage| message.content().to_vec();
+        let [begin, header] = &state.setup[..] else {
+            panic!("{} messages", state.setup.len())
+        };
+        let track = |message: &LiveMessage| {
+            let content = bytes(message);
+            let at = content
+                .windows(4)
+                .position(|kind| kind == b"tfhd")
+                .expect("a box");
+            content[at + 11]
+        };
+        (
+            String::from_utf8(bytes(begin)).expect("a text"),
+            bytes(header),
+            state.group.iter().map(track).collect(),
+        )
+    }
+
+    #[test]
+    fn fragments_have_sound_where_it_is_asked_for_and_there() {
+        for (hears, has_sound, expected, tracks) in [
+            (true, true, "on", vec![1, 2, 2]),
+            (false, true, "off", vec![1]),
+            (true, false, "none", vec![1]),
+        ] {
+            let (begin, header, found) = sent(hears, has_sound);
+            assert!(begin.contains(&format!("\"sound\":\"{expected}\"")), "{begin}");
+            assert_eq!(
+                begin.contains("avc1.64001f,mp4a.40.2"),
+                expected == "on",
+                "{begin}"
+            );
+            let has_track = header.windows(4).any(|kind| kind == b"mp4a");
+            assert_eq!(has_track, expected == "on");
+            assert_eq!(found, tracks, "{expected}");
+        }
     }
 }

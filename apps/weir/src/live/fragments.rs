@@ -1,29 +1,35 @@
 //! Packets as fragments of MP4 (ISO/IEC 14496-12), which browsers play as they come: nothing is decoded or encoded.
 
-use weir_flow::PacketCodec;
+use weir_flow::{PacketCodec, SoundFormat};
 
-/// Units of time in a second.
+use super::sound;
+
+/// Units of time in a second, of the pictures.
 const TIMESCALE: u32 = 90_000;
 
-/// Duration of a sample whose successor says nothing that can be: 1/30 s.
-const USUAL_DURATION: i64 = 3_000;
+/// Samples per second of which one lasts if its successor does not say how long.
+const USUAL_RATE: i64 = 30;
 
-/// The longest duration of a sample: ten seconds.
-const MAX_DURATION: i64 = 900_000;
+/// The longest duration of a sample in seconds.
+const MAX_DURATION_S: i64 = 10;
+
+/// Numbers of the tracks.
+const PICTURES: u32 = 1;
+pub(super) const SOUND: u32 = 2;
 
 /// The latest time: differences and sums of such times are numbers, too.
 const MAX_TIME: i64 = i64::MAX / 4;
 
-/// A coded picture, as MP4 has it.
+/// A coded picture, or a piece of sound, as MP4 has it.
 #[derive(Debug)]
 pub(super) struct Sample {
-    /// Units with their lengths before them.
+    /// Of a picture, units with their lengths before them.
     pub(super) data: Vec<u8>,
     /// Presentation time in milliseconds.
     pub(super) pts_ms: f64,
     /// Decoding time in milliseconds.
     pub(super) dts_ms: f64,
-    /// True if the picture is a key picture, which decodes without others.
+    /// True if it decodes without others, as a key picture and each piece of sound do.
     pub(super) key: bool,
 }
 
@@ -34,21 +40,34 @@ pub(super) struct Fragment {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Makes fragments of samples. A sample comes out with the next one, which says how long it lasts.
+/// Makes fragments of the samples of a track. A sample comes out with the next one, which says how long it lasts.
 #[derive(Debug)]
 pub(super) struct Fragmenter {
     /// Media time at which the time of the fragments is zero, in milliseconds.
     origin_ms: f64,
+    track: u32,
+    timescale: u32,
     number: u32,
     /// Its decoding time in units of time.
     waiting: Option<(Sample, i64)>,
 }
 
 impl Fragmenter {
-    /// Of samples from that media time on.
+    /// Of pictures from that media time on.
     pub(super) fn new(origin_ms: f64) -> Self {
+        Self::of(PICTURES, TIMESCALE, origin_ms)
+    }
+
+    /// Of sound with so many samples a second, from that media time on.
+    pub(super) fn of_sound(rate: u32, origin_ms: f64) -> Self {
+        Self::of(SOUND, rate.max(1), origin_ms)
+    }
+
+    fn of(track: u32, timescale: u32, origin_ms: f64) -> Self {
         Self {
             origin_ms,
+            track,
+            timescale,
             number: 0,
             waiting: None,
         }
@@ -62,27 +81,32 @@ impl Fragmenter {
             return None;
         };
         let mut duration = time - began;
-        if !(1..=MAX_DURATION).contains(&duration) {
-            duration = USUAL_DURATION;
+        let max_duration = MAX_DURATION_S * i64::from(self.timescale);
+        if !(1..=max_duration).contains(&duration) {
+            duration = (i64::from(self.timescale) / USUAL_RATE).max(1);
             time = began + duration;
         }
         self.waiting = Some((sample, time));
         self.number = self.number.wrapping_add(1);
-        let shift = (self.units(before.pts_ms) - began).clamp(-MAX_DURATION, MAX_DURATION);
+        let shift = (self.units(before.pts_ms) - began).clamp(-max_duration, max_duration);
         Some(Fragment {
             key: before.key,
-            bytes: fragment(self.number, began as u64, duration as u32, shift as i32, &before),
+            bytes: fragment(
+                (self.number, self.track),
+                (began as u64, duration as u32, shift as i32),
+                &before,
+            ),
         })
     }
 
     fn units(&self, ms: f64) -> i64 {
-        let units = ((ms - self.origin_ms) * f64::from(TIMESCALE) / 1_000.0).round() as i64;
+        let units = ((ms - self.origin_ms) * f64::from(self.timescale) / 1_000.0).round() as i64;
         units.clamp(-MAX_TIME, MAX_TIME)
     }
 }
 
 /// Adds a box of that type; `fill` adds what is in it.
-fn add_box(out: &mut Vec<u8>, kind: &[u8; 4], fill: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn add_box(out: &mut Vec<u8>, kind: &[u8; 4], fill: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(kind);
@@ -92,7 +116,7 @@ fn add_box(out: &mut Vec<u8>, kind: &[u8; 4], fill: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// The same with a version and flags.
-fn add_full_box(
+pub(super) fn add_full_box(
     out: &mut Vec<u8>,
     kind: &[u8; 4],
     (version, flags): (u8, u32),
@@ -104,15 +128,15 @@ fn add_full_box(
     });
 }
 
-fn add_u16(out: &mut Vec<u8>, number: u16) {
+pub(super) fn add_u16(out: &mut Vec<u8>, number: u16) {
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-fn add_u32(out: &mut Vec<u8>, number: u32) {
+pub(super) fn add_u32(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-fn add_zeros(out: &mut Vec<u8>, count: usize) {
+pub(super) fn add_zeros(out: &mut Vec<u8>, count: usize) {
     out.resize(out.len() + count, 0);
 }
 
@@ -122,9 +146,9 @@ fn add_matrix(out: &mut Vec<u8>) {
 }
 
 /// Pictures are shown as they are.
-const UPRIGHT: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
+pub(super) const UPRIGHT: [i32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
-fn add_numbers(out: &mut Vec<u8>, matrix: &[i32; 9]) {
+pub(super) fn add_numbers(out: &mut Vec<u8>, matrix: &[i32; 9]) {
     for number in matrix {
         add_u32(out, number.cast_unsigned());
     }
@@ -144,8 +168,8 @@ pub(super) struct Track<'r> {
     pub(super) aspect: Option<(u32, u32)>,
 }
 
-/// Header before all fragments, which have one track.
-pub(super) fn header(track: &Track<'_>) -> Vec<u8> {
+/// Header before all fragments, which have a track of pictures, and one of sound where there is sound.
+pub(super) fn header(track: &Track<'_>, sound: Option<&SoundFormat>) -> Vec<u8> {
     let mut out = Vec::with_capacity(1_024);
     add_box(&mut out, b"ftyp", |out| {
         out.extend_from_slice(b"iso5");
@@ -162,15 +186,23 @@ pub(super) fn header(track: &Track<'_>) -> Vec<u8> {
             add_zeros(out, 10);
             add_matrix(out);
             add_zeros(out, 24);
-            add_u32(out, 2);
+            add_u32(out, SOUND + 1);
         });
         add_box(out, b"trak", |out| add_track(out, track));
+        if let Some(sound) = sound {
+            add_box(out, b"trak", |out| sound::add_track(out, sound));
+        }
         add_box(out, b"mvex", |out| {
-            add_full_box(out, b"trex", (0, 0), |out| {
-                add_u32(out, 1);
-                add_u32(out, 1);
-                add_zeros(out, 12);
-            });
+            for track in [PICTURES, SOUND]
+                .into_iter()
+                .take(1 + usize::from(sound.is_some()))
+            {
+                add_full_box(out, b"trex", (0, 0), |out| {
+                    add_u32(out, track);
+                    add_u32(out, 1);
+                    add_zeros(out, 12);
+                });
+            }
         });
     });
     out
@@ -181,16 +213,36 @@ fn add_track(out: &mut Vec<u8>, track: &Track<'_>) {
     // Enabled, and part of the presentation.
     add_full_box(out, b"tkhd", (0, 3), |out| {
         add_zeros(out, 8);
-        add_u32(out, 1);
+        add_u32(out, PICTURES);
         add_zeros(out, 24);
         add_numbers(out, &track.turn.unwrap_or(UPRIGHT));
         add_u32(out, u32::from(width) << 16);
         add_u32(out, u32::from(height) << 16);
     });
+    let (entry, record) = match track.codec {
+        PacketCodec::H264 => (b"avc1", b"avcC"),
+        PacketCodec::H265 => (b"hvc1", b"hvcC"),
+    };
+    add_media(
+        out,
+        (TIMESCALE, b"vide", b"video\0"),
+        |out| add_full_box(out, b"vmhd", (0, 1), |out| add_zeros(out, 8)),
+        |out| add_box(out, entry, |out| add_description(out, track, record)),
+    );
+}
+
+/// Adds the media of a track with that timescale, and type and name of its handler: `head` adds the header of its type, and
+/// `describe` the description of its samples.
+pub(super) fn add_media(
+    out: &mut Vec<u8>,
+    (timescale, handler, name): (u32, &[u8; 4], &[u8; 6]),
+    head: impl FnOnce(&mut Vec<u8>),
+    describe: impl FnOnce(&mut Vec<u8>),
+) {
     add_box(out, b"mdia", |out| {
         add_full_box(out, b"mdhd", (0, 0), |out| {
             add_zeros(out, 8);
-            add_u32(out, TIMESCALE);
+            add_u32(out, timescale);
             add_u32(out, 0);
             // No language: "und".
             add_u16(out, 0x55c4);
@@ -198,12 +250,12 @@ fn add_track(out: &mut Vec<u8>, track: &Track<'_>) {
         });
         add_full_box(out, b"hdlr", (0, 0), |out| {
             add_u32(out, 0);
-            out.extend_from_slice(b"vide");
+            out.extend_from_slice(handler);
             add_zeros(out, 12);
-            out.extend_from_slice(b"video\0");
+            out.extend_from_slice(name);
         });
         add_box(out, b"minf", |out| {
-            add_full_box(out, b"vmhd", (0, 1), |out| add_zeros(out, 8));
+            head(out);
             add_box(out, b"dinf", |out| {
                 add_full_box(out, b"dref", (0, 0), |out| {
                     add_u32(out, 1);
@@ -214,11 +266,7 @@ fn add_track(out: &mut Vec<u8>, track: &Track<'_>) {
             add_box(out, b"stbl", |out| {
                 add_full_box(out, b"stsd", (0, 0), |out| {
                     add_u32(out, 1);
-                    let (entry, record) = match track.codec {
-                        PacketCodec::H264 => (b"avc1", b"avcC"),
-                        PacketCodec::H265 => (b"hvc1", b"hvcC"),
-                    };
-                    add_box(out, entry, |out| add_description(out, track, record));
+                    describe(out);
                 });
                 for kind in [b"stts", b"stsc", b"stco"] {
                     add_full_box(out, kind, (0, 0), |out| add_u32(out, 0));
@@ -253,14 +301,18 @@ fn add_description(out: &mut Vec<u8>, track: &Track<'_>, record: &[u8; 4]) {
     }
 }
 
-fn fragment(number: u32, time: u64, duration: u32, shift: i32, sample: &Sample) -> Vec<u8> {
+fn fragment(
+    (number, track): (u32, u32),
+    (time, duration, shift): (u64, u32, i32),
+    sample: &Sample,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(sample.data.len() + 128);
     let mut offset_at = 0;
     add_box(&mut out, b"moof", |out| {
         add_full_box(out, b"mfhd", (0, 0), |out| add_u32(out, number));
         add_box(out, b"traf", |out| {
             // Offsets are from the beginning of the fragment.
-            add_full_box(out, b"tfhd", (0, 0x02_0000), |out| add_u32(out, 1));
+            add_full_box(out, b"tfhd", (0, 0x02_0000), |out| add_u32(out, track));
             add_full_box(out, b"tfdt", (1, 0), |out| {
                 out.extend_from_slice(&time.to_be_bytes());
             });
@@ -363,17 +415,18 @@ mod tests {
             turn: None,
             aspect: None,
         };
-        let made = header(&track);
+        let made = header(&track, None);
         let ftyp = number(&made, 0) as usize;
         assert_eq!(&made[ftyp + 4..ftyp + 8], b"moov");
         assert_eq!(ftyp + number(&made, ftyp) as usize, made.len());
         let has = |made: &[u8], part: &[u8]| made.windows(part.len()).any(|bytes| bytes == part);
         assert!(has(&made, b"\0\0\0\x0cavcC\x01d\0\x1f") && !has(&made, b"pasp"));
-        let made = header(&Track {
+        let track = Track {
             codec: PacketCodec::H265,
             aspect: Some((4, 3)),
             ..track
-        });
+        };
+        let made = header(&track, None);
         let end = b"hvcC\x01d\0\x1f\0\0\0\x10pasp\0\0\0\x04\0\0\0\x03";
         assert!(has(&made, b"hvc1") && has(&made, end));
     }

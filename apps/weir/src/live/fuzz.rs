@@ -62,13 +62,14 @@ fn fuzz_live_parameter_sets() {
                 "a record holds the parameter sets that it was made of"
             );
             assert!(codec(&record).is_some());
-            let header = header(&Track {
+            let track = Track {
                 codec: PacketCodec::H264,
                 record: &record,
                 size: (640, 360),
                 turn: None,
                 aspect: Some((4, 3)),
-            });
+            };
+            let header = header(&track, None);
             let kinds: Vec<&[u8]> = boxes(&header).into_iter().map(|(kind, _)| kind).collect();
             assert_eq!(kinds, [&b"ftyp"[..], b"moov"]);
         }

@@ -11,6 +11,7 @@ mod h265;
 mod incidents;
 mod notes;
 mod sink;
+mod sound;
 mod stills;
 mod totals;
 
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use weir_flow::PacketSubscription;
 use weir_runtime::{Control, StreamError};
-use weir_serve::LiveQueue;
+use weir_serve::{LiveQueue, LiveView};
 
 use channel::Channel;
 use drops::Drops;
@@ -38,10 +39,13 @@ const MAX_PICTURES_PER_SECOND: u64 = 10;
 /// Shortest interval between two pictures of one stream, in milliseconds.
 const MIN_PICTURE_INTERVAL_MS: u64 = 200;
 
+/// Streams that are watched, by name, with sound and without.
+type Streams = BTreeMap<(String, bool), Weak<Shown>>;
+
 /// The streams that are watched.
 #[derive(Default)]
 pub(crate) struct Live {
-    shown: Mutex<BTreeMap<String, Weak<Shown>>>,
+    shown: Mutex<Streams>,
     /// Those that watch.
     watched: AtomicUsize,
     pub(crate) incidents: Incidents,
@@ -70,7 +74,7 @@ impl Drop for Watching {
 }
 
 impl Live {
-    /// Messages of the stream of that name enter the queue until what this gives is dropped; with `pictures`, no video.
+    /// Messages of the stream of that name enter the queue until what this gives is dropped.
     ///
     /// # Errors
     /// There is no such stream.
@@ -78,14 +82,15 @@ impl Live {
         self: &Arc<Self>,
         control: &Control,
         name: &str,
-        pictures: bool,
+        view: LiveView,
         queue: Arc<LiveQueue>,
     ) -> Result<Watching, StreamError> {
-        let known = self.lock().get(name).and_then(Weak::upgrade);
+        let key = (name.to_owned(), view == LiveView::Sound);
+        let known = self.lock().get(&key).and_then(Weak::upgrade);
         let shown = match known {
             Some(shown) => shown,
             None => {
-                let channel = Arc::<Channel>::default();
+                let channel = Arc::new(Channel::new(view == LiveView::Sound));
                 let packets = control.observe_packets(name, Arc::clone(&channel) as _)?;
                 let shown = Arc::new(Shown {
                     channel,
@@ -94,15 +99,15 @@ impl Live {
                 let mut all = self.lock();
                 all.retain(|_, shown| shown.strong_count() > 0);
                 // Another one may have come first.
-                let first = all.get(name).and_then(Weak::upgrade);
+                let first = all.get(&key).and_then(Weak::upgrade);
                 first.unwrap_or_else(|| {
-                    all.insert(name.to_owned(), Arc::downgrade(&shown));
+                    all.insert(key, Arc::downgrade(&shown));
                     shown
                 })
             }
         };
         self.watched.fetch_add(1, Ordering::Relaxed);
-        shown.channel.join(&queue, pictures);
+        shown.channel.join(&queue, view == LiveView::Pictures);
         Ok(Watching {
             live: Arc::clone(self),
             shown,
@@ -110,12 +115,14 @@ impl Live {
         })
     }
 
-    /// The stream with this name, if it is watched.
-    fn shown(&self, name: &str) -> Option<Arc<Shown>> {
+    /// The stream with this name where it is watched, without sound and with it.
+    fn shown(&self, name: &str) -> Vec<Arc<Shown>> {
         if self.watched.load(Ordering::Relaxed) == 0 {
-            return None;
+            return Vec::new();
         }
-        self.lock().get(name).and_then(Weak::upgrade)
+        let all = self.lock();
+        let shown = [false, true].map(|sound| all.get(&(name.to_owned(), sound)).and_then(Weak::upgrade));
+        shown.into_iter().flatten().collect()
     }
 
     /// Interval between two pictures of one stream, in milliseconds. It grows with the number of streams that
@@ -130,13 +137,15 @@ impl Live {
     fn remove(&self, name: &str) {
         self.drops.remove(name);
         self.incidents.remove_stream(name);
-        let removed = self.lock().remove(name);
-        if let Some(shown) = removed.as_ref().and_then(Weak::upgrade) {
-            shown.channel.close();
+        for sound in [false, true] {
+            let removed = self.lock().remove(&(name.to_owned(), sound));
+            if let Some(shown) = removed.as_ref().and_then(Weak::upgrade) {
+                shown.channel.close();
+            }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Shown>>> {
+    fn lock(&self) -> MutexGuard<'_, Streams> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
