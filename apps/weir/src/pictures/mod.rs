@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use weir_flow::{Image, SINGLE_PICTURES, Sink, SinkError, SinkFactory, StreamNames};
 use weir_graph::{Graph, SourceMode, SourceNode, Vertex, WhenSlow};
 use weir_operators::media::picture_from;
+use weir_policy::StreamShare;
 use weir_runtime::{Assembly, Control, NewStream, StreamError};
 use weir_serve::{ApiError, Picture, PictureInput, PictureRequest, PictureSender, Refusal};
 
@@ -19,6 +20,13 @@ use queue::{PictureQueue, QueueFactory};
 
 /// Name of the sink that answers; no sink of a graph can have it.
 pub(crate) const NAME: &str = "(answers)";
+
+/// Pictures of all clients together count as two cameras under overload. A share of their own makes modules run requests of
+/// streams by shares: clients that ask again at once would take nearly all from cameras, whose frames come at their own times.
+const SHARE: StreamShare = StreamShare {
+    weight: 2.0,
+    reserve: None,
+};
 
 /// The pictures that wait for their results.
 #[derive(Default)]
@@ -111,6 +119,7 @@ impl Pictures {
             mode: SourceMode::Live,
             mode_given: true,
             paced: false,
+            share: SHARE,
             ..SourceNode::new(name.as_str(), "pictures of clients")
         };
         let stream = |like| NewStream {
