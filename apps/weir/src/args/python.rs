@@ -25,6 +25,9 @@ impl Command {
             Self::Detect(args) => &args.python,
             Self::Check(args) => &args.python,
             Self::Graph(args) => &args.python,
+            Self::Zones(args) => &args.python,
+            Self::Profile(args) => &args.python,
+            Self::Simulate(args) => &args.python,
             _ => return None,
         };
         args.python.as_deref()
