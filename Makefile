@@ -1,7 +1,7 @@
 # `make setup`, `build`, `demo` and `test` are where to begin; CONTRIBUTING.md names the others. Every target sets up what it needs.
 # `make bench`, `make reproduce` and `make test-features` list the names that they take.
 
-.PHONY: build setup demo dist check-dist test test-features check-features lint python bench reproduce compare-live soak \
+.PHONY: build setup demo dist check-dist test test-features check-features lint python bench reproduce compare-live soak soak-site \
 	crash-jobs crash-jobs-fleet fuzz fuzz-api gpu-check page-pictures docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -14,7 +14,7 @@ APP ?= traffic-monitoring
 SECONDS_EACH ?= 120
 # Features of release builds: sinks and traces whose crates are heavy, the CUDA provider where setup fetched its library, and in
 # packages, or with WEIR_FLEET=1, fleets, which take minutes to compile.
-SINKS := kafka nats parquet
+SINKS := kafka mail nats parquet
 FEATURES = --features "$(SINKS) otlp$(if $(filter 1,$(WEIR_CUDA)), cuda)$(if $(filter 1,$(WEIR_FLEET)), fleet)"
 
 # Packages, FFmpeg and ONNX Runtime; does nothing where they are there. WEIR_CUDA=1 takes the CUDA build.
@@ -52,7 +52,8 @@ python: setup
 # `make test`, so that what the feature does not concern is built once.
 define FEATURE_LIST
   parquet   the sink that writes Parquet
-  brokers   sinks and traces behind features, together: NATS, Kafka, Parquet, OpenTelemetry
+  mail      the sink that sends mails
+  brokers   sinks and traces behind features, together: mail, NATS, Kafka, Parquet, OpenTelemetry
   kafka     the sink `kafka` against the mock cluster of librdkafka, which is compiled for it
   fleet     nodes that come and go, intruders, engines that share streams, partitions on workers of a fleet
   cuda      the feature `cuda`, also on a machine without CUDA: lints, and the tests that need no GPU
@@ -61,11 +62,16 @@ OF_FEATURES := $(foreach sink,$(SINKS),weir/$(sink)) weir/otlp
 CLIPPY = $(CARGO) clippy --workspace --all-targets --locked --features
 TEST = $(CARGO) test --workspace --locked --features
 TEST_PARQUET = --test operators --test cli -- features:: parquet:: sinks::
+TEST_MAIL = --test operators --test cli --lib -- features:: mail:: sinks::
 TEST_CUDA = --lib -- gpu:: pixels::device media::hardware
 
 define test-parquet
 	$(CLIPPY) weir/parquet -- -D warnings
 	$(TEST) weir/parquet $(TEST_PARQUET)
+endef
+define test-mail
+	$(CLIPPY) weir/mail -- -D warnings
+	$(TEST) weir/mail $(TEST_MAIL)
 endef
 define test-brokers
 	$(CLIPPY) "$(OF_FEATURES)" -- -D warnings
@@ -93,12 +99,13 @@ test-features: $(if $(test-$(NAME)),setup)
 # Prints the names that a target takes and ends in an error, which says whether one was given.
 list = $(info $($1))$(error $(if $(NAME),there is no $(NAME): ,)make $@ NAME=... takes one of the names above)
 
-# Everything that plain builds leave out: all of it compiles without warnings, its tests too, and the tests of the Parquet sink and of
-# the feature `cuda` that need neither a broker nor a GPU pass.
+# Everything that plain builds leave out: all of it compiles without warnings, its tests too, and the tests of the sinks for Parquet and
+# mail and of the feature `cuda` that need neither a broker nor a GPU pass.
 check-features: setup
 	$(CLIPPY) "$(OF_FEATURES) weir/cuda weir/fleet" -- -D warnings
-	$(TEST) "weir/parquet weir/cuda" $(TEST_PARQUET)
-	$(TEST) "weir/parquet weir/cuda" $(TEST_CUDA)
+	$(TEST) "weir/mail weir/parquet weir/cuda" $(TEST_PARQUET)
+	$(TEST) "weir/mail weir/parquet weir/cuda" $(TEST_MAIL)
+	$(TEST) "weir/mail weir/parquet weir/cuda" $(TEST_CUDA)
 
 lint: setup
 	$(CARGO) fmt --all --check
@@ -117,6 +124,7 @@ define BENCH_LIST
   fleet             a fleet of 100 engines and 5,000 streams in virtual time, with engines that fail
   cascades          cascades beside graphs without one that do the same work, and a decision on the gear
   generating        tokens a second of a model that generates, beside a bare loop (asset pack)
+  search            search of tracks: milliseconds and memory by their number, and how often the nearest show the same object (asset pack)
   counts            counts, dwell times and speeds on ten minutes of a street, from its true boxes
 
   The engine, live:
@@ -135,11 +143,13 @@ define BENCH_LIST
   routing           routing over three workers of different speeds, one of them killed (nine minutes, asset pack)
   partitioned       traffic monitoring over three worker processes, one of them killed and started again
   heads             exports of detectors by three frameworks against their own post-processing (an hour, 8 GB, asset pack)
+  tiles             tiles on a 4K clip with small objects, and as gears under load, beside SAHI's own package (half an hour)
   links             partitions over links that lose, delay and break (five minutes, root)
   fleet-live        three engines that come and go with 24 emulated cameras (CHURN_S, half an hour)
   idle-connections  goodput under overload with a thousand idle connections to the API (three minutes)
   watchers          goodput under overload with fifty watchers of the page (three minutes)
   pictures          goodput under overload with a hundred clients of single pictures (asset pack)
+  describe          goodput under overload with a describe sink whose server answers slowly or never (eight minutes)
 endef
 
 REPRODUCTION = @$(CARGO) run --release --locked -p weir-reproduction --bin
@@ -151,6 +161,7 @@ bench-memory = $(REPRODUCTION) bench-memory
 bench-fleet = $(REPRODUCTION) bench-fleet
 bench-cascades = @$(CARGO) run --release --locked -p weir-benches --bin cascades
 bench-generating = @$(CARGO) run --release --locked -p weir-benches --bin generating
+bench-search = @$(CARGO) run --release --locked -p weir-benches --bin search -- $(ARGS)
 # True boxes do not depend on the light: events=FILE takes those that a detector found in rendered clips at night and in rain
 # (docs/explain/counting.md).
 bench-counts = @$(CARGO) run --release --locked -p weir-videos --no-default-features --example street_counts
@@ -177,13 +188,15 @@ bench-partitioned = @scripts/bench-partitioned.sh $(ARGS)
 bench-links = @scripts/bench-links.py $(ARGS)
 bench-fleet-live = @python3 benches/soak/fleet.py "$(or $(WEIR),$(or $(CARGO_TARGET_DIR),target)/release/weir)" out/fleet
 bench-heads = @scripts/bench-heads.sh $(ARGS)
+bench-tiles = @scripts/bench-tiles.sh $(ARGS)
 bench-idle-connections = @scripts/bench-idle-connections.sh
 bench-watchers = @scripts/bench-watchers.sh
+bench-describe = @scripts/bench-describe.py $(ARGS)
 bench-pictures = @scripts/bench-pictures.py $(or $(WEIR_ASSETS),../shared/assets) $(ARGS)
 
 BENCHES_AFTER_SETUP := overhead partitioned
-BENCHES_AFTER_BUILD := cameras rivals per-track gears accept heads reports accuracy stillness shared box openings routing links fleet-live \
-	idle-connections watchers pictures
+BENCHES_AFTER_BUILD := cameras rivals per-track gears accept heads tiles reports accuracy stillness shared box openings routing links fleet-live \
+	idle-connections watchers pictures describe
 ifneq ($(filter $(NAME),links fleet-live),)
 bench: WEIR_FLEET := 1
 endif
@@ -209,6 +222,11 @@ compare-live: setup
 # batches; afterwards the books. SOAK_SECONDS is its length, 1800 where it is not given.
 soak: build
 	@scripts/soak.sh
+
+# The site of twelve cameras (config/site.toml) while cameras, the broker and the disk fail; afterwards every incident is compared with
+# what the cameras showed. SOAK_SECONDS is its length, 1200 where it is not given. Needs mosquitto.
+soak-site: build
+	@python3 benches/soak/site.py "$(or $(WEIR),$(or $(CARGO_TARGET_DIR),target)/release/weir)" out/soak-site
 
 # The engine is killed 100 times while it works on six jobs, and 100 times more with the last bytes of its store cut off each time;
 # results must be those of an undisturbed run.

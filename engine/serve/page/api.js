@@ -53,7 +53,11 @@ export const incidents = (query) => ask("GET", `api/incidents?${new URLSearchPar
 export const incident = (id) => ask("GET", incidentPath(id));
 /** Marks an incident as `seen` or `pinned`. */
 export const changeIncident = (id, change) => ask("PATCH", incidentPath(id), change);
-export const pictureAddress = (id) => `${incidentPath(id)}/picture`;
+export const incidentPictureAddress = (id) => `${incidentPath(id)}/picture`;
+const tracks = "api/search";
+/** Objects by words, by their looks or the newest ones, with what the engine can search. */
+export const search = (query) => ask("GET", `${tracks}?${new URLSearchParams(query)}`);
+export const trackPictureAddress = (id) => `${tracks}/${encodeURIComponent(id)}/picture`;
 const archive = (name) => `api/archive/${encodeURIComponent(name)}`;
 export const archives = () => ask("GET", "api/archive");
 /** Segments and gaps of a camera between two times in milliseconds. */

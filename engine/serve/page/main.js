@@ -9,11 +9,12 @@ import { History } from "./history.js";
 import { Incidents } from "./incidents.js";
 import { Live } from "./live.js";
 import { Recordings } from "./recordings.js";
+import { Search } from "./search.js";
 import { language, languages, setLanguage, t, translate } from "./texts.js";
 
 const POLL_MS = 1000;
 const SAID_MS = 4000;
-const VIEWS = { live: Live, incidents: Incidents, recordings: Recordings, edit: Edit, engine: Engine };
+const VIEWS = { live: Live, incidents: Incidents, recordings: Recordings, search: Search, edit: Edit, engine: Engine };
 
 translate(document.body);
 
@@ -130,6 +131,18 @@ byId("language").value = language;
 byId("language").addEventListener("change", () => setLanguage(byId("language").value));
 byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("main").focus(); });
 window.addEventListener("hashchange", route);
+// The key `/` searches from anywhere, unless it is typed into something.
+document.addEventListener("keydown", (event) => {
+  const { key, target, ctrlKey, metaKey, altKey } = event;
+  if (key !== "/" || ctrlKey || metaKey || altKey || target.closest("input, select, textarea, dialog, [contenteditable]")) return;
+  event.preventDefault();
+  if (current.name === "search") current.view.focus();
+  else {
+    // The view is shown first.
+    window.addEventListener("hashchange", () => current.view.focus?.(), { once: true });
+    app.go("search");
+  }
+});
 document.addEventListener("visibilitychange", () => { if (!document.hidden) poll(); });
 route();
 poll();

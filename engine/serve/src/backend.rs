@@ -12,7 +12,8 @@ use crate::error::ApiError;
 use crate::incidents::{IncidentChange, IncidentQuery};
 use crate::infer::{PictureRequest, PictureSender};
 use crate::kept::Kept;
-use crate::live_queue::LiveQueue;
+use crate::live_queue::{LiveQueue, LiveView};
+use crate::search::SearchQuery;
 
 /// A stream as a client describes it, by some of the keys of `[sources.NAME]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +65,9 @@ pub struct StreamRequest {
     /// Frames a second that are reserved for it under overload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserve: Option<f64>,
+    /// Group of cameras that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The source of the graph whose inputs it shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<String>,
@@ -224,12 +228,11 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// There is no such stream, or the change is invalid.
     fn change_stream(&self, name: &str, change: StreamPatch) -> Result<Kept, ApiError>;
-    /// Shows a stream as it is now: messages enter the queue until what this gives is dropped. With `pictures`, what browsers
-    /// do not play is shown by a JPEG now and then, and so is what they do.
+    /// Shows a stream as it is now: messages enter the queue until what this gives is dropped.
     ///
     /// # Errors
     /// There is no such stream.
-    fn watch(&self, name: &str, pictures: bool, queue: Arc<LiveQueue>) -> Result<Watching, ApiError>;
+    fn watch(&self, name: &str, view: LiveView, queue: Arc<LiveQueue>) -> Result<Watching, ApiError>;
     /// Returns incidents by filters, the newest first, as an object with the list `incidents`.
     ///
     /// # Errors
@@ -255,6 +258,16 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// There is no such incident, or no clip of it; the clip cannot be read.
     fn incident_clip(&self, id: &str) -> Result<File, ApiError>;
+    /// Returns tracks that a query finds, as an object with the list `results`. Without a store of tracks, the object says why.
+    ///
+    /// # Errors
+    /// As [`Backend::state`], of a value of the query that cannot be read, and of a track that is not there or has no vector.
+    fn search(&self, query: &SearchQuery) -> Result<Value, ApiError>;
+    /// The picture of a track by its id `STREAM/NUMBER`, a JPEG.
+    ///
+    /// # Errors
+    /// There is no such track, it has no picture, or its camera is private.
+    fn track_picture(&self, id: &str) -> Result<Vec<u8>, ApiError>;
     /// Returns the cameras of archives and the times that they were recorded, as an object with the list `cameras`.
     ///
     /// # Errors

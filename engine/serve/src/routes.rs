@@ -35,6 +35,8 @@ pub(crate) enum Operation {
     ChangeIncident,
     IncidentPicture,
     IncidentClip,
+    Search,
+    TrackPicture,
     Infer,
     Archive(ArchiveOperation),
     KServe(KServeOperation),
@@ -124,6 +126,8 @@ pub const ROUTES: &[RouteSpec] = &[
     route("PATCH", "/api/incidents/{name}", Operation::ChangeIncident),
     route("GET", "/api/incidents/{name}/picture", Operation::IncidentPicture),
     route("GET", "/api/incidents/{name}/clip", Operation::IncidentClip),
+    route("GET", "/api/search", Operation::Search),
+    route("GET", "/api/search/{name}/picture", Operation::TrackPicture),
     archive("/api/archive", ArchiveOperation::Cameras),
     archive("/api/archive/{name}", ArchiveOperation::Segments),
     archive(

@@ -146,6 +146,7 @@ impl Server {
             watched: Watched::default(),
             clips: Clips::default(),
             exports: Clips::default(),
+            searches: Clips::default(),
             pictures: PicturePlaces::default(),
             started: tokio::time::Instant::now(),
         });

@@ -6,7 +6,11 @@
 
 mod alarms;
 mod delivered;
+mod describe;
 mod floods;
+mod home_assistant;
+#[cfg(feature = "mail")]
+mod mail;
 mod mqtt;
 mod mqtt_tls;
 #[cfg(feature = "nats")]

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use weir_analytics::transforms::{TransformSpec, Units};
 use weir_flow::{DeviceKind, SourceError, StopFlag};
-use weir_graph::{DeviceClass, EmulatedStream, Graph, Sources, TransformNode};
+use weir_graph::{DeviceClass, EmulatedStream, Graph, SourceNode, Sources, TransformNode};
 use weir_operators::media::{SourceOptions, source};
-use weir_operators::sinks::check_writable;
+use weir_operators::sinks::{check_writable, model_server};
 
-use super::check_memory;
 use super::replay::replace_sources;
+use super::{check_memory, check_tiles};
 use crate::args::{Check, RunArgs};
 use crate::error::{ErrorList, UserError};
 use crate::launch::LaunchOptions;
@@ -28,13 +28,16 @@ pub(crate) fn check(args: &Check, settings: &Settings, zoo: &Zoo) -> anyhow::Res
     let graph = catalog::load_for(sources, &args.graph, zoo)?;
     let graph = replace_sources(graph, &args.videos)?;
     let verdict = verdict(&graph);
+    let pictures = pictures_sent(&graph);
     let aside = if args.quick {
-        vec!["only the text was checked: no source, model or sink was opened (--quick)".to_owned()]
+        let mut aside = check_tiles::remarks(&graph, &BTreeMap::new());
+        aside.push("only the text was checked: no source, model or sink was opened (--quick)".to_owned());
+        aside
     } else {
         open_all(graph, settings, zoo)?
     };
     output::say(&verdict)?;
-    for remark in aside {
+    for remark in aside.into_iter().chain(pictures) {
         output::remark(&remark);
     }
     Ok(())
@@ -106,6 +109,7 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
             }
         }
     }
+    aside.extend(check_tiles::remarks(&graph, &sizes));
     for problem in points_outside(&graph, &sizes) {
         errors.take::<()>(Err(UserError::new(problem).into()));
     }
@@ -150,6 +154,40 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
     }
     errors.finish()?;
     Ok(aside)
+}
+
+/// Cameras whose pictures sinks send to servers of models, a sentence for each such sink.
+fn pictures_sent(graph: &Graph) -> Vec<String> {
+    /// Names that a sentence lists.
+    const MAX_NAMED: usize = 8;
+    let sinks = graph.sinks().iter().enumerate();
+    let sent = sinks.filter_map(|(index, sink)| {
+        let (server, model) = model_server(&sink.kind, &sink.settings)?;
+        let streams = graph.streams_of_sink(index).into_iter();
+        let sources = streams.map(|stream| &graph.sources()[stream]);
+        let sources = sources.filter(|node| sink.streams.contains(&node.name));
+        let (private, sent): (Vec<&SourceNode>, Vec<&SourceNode>) =
+            sources.partition(|node| graph.privacy_of(node, None).private);
+        let names = sent.iter().take(MAX_NAMED).map(|node| node.name.as_str());
+        let mut names = names.collect::<Vec<_>>().join(", ");
+        match sent.len().saturating_sub(MAX_NAMED) {
+            0 if sent.is_empty() => names.push_str("no camera of the graph"),
+            0 => {}
+            more => names.push_str(&format!(" and {more} more")),
+        }
+        let mut sentence = format!(
+            "sink {}: pictures of {names} go to {server} (model {model})",
+            sink.name
+        );
+        if !graph.templates().is_empty() {
+            sentence.push_str(", and those of streams that are added");
+        }
+        if !private.is_empty() {
+            sentence.push_str(&format!("; private cameras that are left out: {}", private.len()));
+        }
+        Some(crate::printable::line(&sentence).to_string())
+    });
+    sent.collect()
 }
 
 /// Points of transforms, in pixels, that lie outside the frames of a stream that they look at.
