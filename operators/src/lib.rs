@@ -31,8 +31,8 @@ pub use model::{
     BareDecoder, CutError, GpuOptions, InspectedHead, InspectedPort, Inspection, LayerChain, LoadError,
     LoadRequest, MAX_MODEL_BYTES, ModelError, ModelFile, OnnxModel, OnnxPartitionLoader, OpenError,
     OutputDifference, PartitionedOnnx, Precision, Provider, RejectedBoundary, RuntimeLibraryError,
-    ServerModel, SessionOperation, TextEncoder, ValidatedCut, dump_index, find_runtime, inspect, limit_heap_arenas, load,
-    load_runtime, observe_sessions, read_model, return_unused_memory,
+    ServerModel, SessionOperation, TextEncoder, ValidatedCut, dump_index, find_runtime, inspect,
+    limit_heap_arenas, load, load_runtime, observe_sessions, read_model, return_unused_memory,
 };
 pub use operator::{OperatorError, OperatorRequest, PythonFunction, PythonModel, operator};
 pub use pictures::{ObjectPictures, ShownPicture};

@@ -39,14 +39,14 @@ impl Message {
         self.bytes(field, text.as_bytes())
     }
 
-    fn message(self, field: u64, message: Self) -> Self {
+    fn message(self, field: u64, message: &Self) -> Self {
         self.bytes(field, &message.0)
     }
 
     fn messages(self, field: u64, messages: impl IntoIterator<Item = Self>) -> Self {
         messages
             .into_iter()
-            .fold(self, |message, part| message.message(field, part))
+            .fold(self, |message, part| message.message(field, &part))
     }
 }
 
@@ -78,8 +78,8 @@ fn value(name: &str, element: u64, shape: &[Result<u64, &str>]) -> Message {
     });
     let tensor = message()
         .number(1, element)
-        .message(2, message().messages(1, sizes));
-    message().text(1, name).message(2, message().message(1, tensor))
+        .message(2, &message().messages(1, sizes));
+    message().text(1, name).message(2, &message().message(1, &tensor))
 }
 
 fn tensor(name: &str, element: u64, dims: &[u64], data: &[u8]) -> Message {
@@ -93,8 +93,8 @@ fn model(graph: Message) -> Vec<u8> {
     let opset = message().number(2, 13);
     message()
         .number(1, 8)
-        .message(7, graph.text(2, "g"))
-        .message(8, opset)
+        .message(7, &graph.text(2, "g"))
+        .message(8, &opset)
         .0
 }
 
@@ -110,9 +110,9 @@ pub(crate) fn picture_encoder() -> Vec<u8> {
     );
     model(
         message()
-            .message(1, mean)
-            .message(11, value("pixel_values", FLOAT, &shape))
-            .message(12, value("image_embeds", FLOAT, &[batch, Ok(3)])),
+            .message(1, &mean)
+            .message(11, &value("pixel_values", FLOAT, &shape))
+            .message(12, &value("image_embeds", FLOAT, &[batch, Ok(3)])),
     )
 }
 
@@ -153,9 +153,9 @@ pub(crate) fn text_encoder() -> Vec<u8> {
         message()
             .messages(1, nodes)
             .messages(5, initializers)
-            .message(11, value("input_ids", INT64, &[batch, tokens]))
-            .message(11, value("attention_mask", INT64, &[batch, tokens]))
-            .message(12, value("text_embeds", FLOAT, &[batch, Ok(3)])),
+            .message(11, &value("input_ids", INT64, &[batch, tokens]))
+            .message(11, &value("attention_mask", INT64, &[batch, tokens]))
+            .message(12, &value("text_embeds", FLOAT, &[batch, Ok(3)])),
     )
 }
 

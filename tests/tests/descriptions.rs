@@ -28,7 +28,7 @@ impl Operator for Blinking {
     }
 
     fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
-        let is_there = (items[0].frame.pts_ms / 50.0) as u64 % 2 == 0;
+        let is_there = ((items[0].frame.pts_ms / 50.0) as u64).is_multiple_of(2);
         let person = Object {
             candidate: false,
             class: "person".into(),

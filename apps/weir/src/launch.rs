@@ -174,12 +174,11 @@ pub(crate) fn files(
     for path in &options.reads {
         files.read("the score", path);
     }
-    for (node, sink) in
-        graph
-            .sinks()
-            .iter()
-            .zip(sinks(graph, (options.out.as_deref(), zoo), &Extensions::default())?)
-    {
+    for (node, sink) in graph.sinks().iter().zip(sinks(
+        graph,
+        (options.out.as_deref(), zoo),
+        &Extensions::default(),
+    )?) {
         for path in sink.targets() {
             files.write(format!("sink {}", node.name), path);
         }

@@ -31,8 +31,8 @@ use weir_operators::sinks::SegmentCache;
 use weir_runtime::{Assembly, Control, Progress, Snapshot, StreamError};
 use weir_serve::{
     ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, GraphCheck, GraphSave, IncidentChange,
-    IncidentQuery, Kept, LiveQueue, LiveView, NotReady, PictureRequest, PictureSender, Refusal, SearchQuery, StreamPatch,
-    StreamRequest, Token, Watching,
+    IncidentQuery, Kept, LiveQueue, LiveView, NotReady, PictureRequest, PictureSender, Refusal, SearchQuery,
+    StreamPatch, StreamRequest, Token, Watching,
 };
 use weir_types::Span;
 

@@ -75,13 +75,13 @@ mod serve;
 mod shipped;
 mod simulate;
 mod sinks;
+mod site;
+#[path = "../../../tests/shared/small_disk.rs"]
+mod small_disk;
 #[path = "../../../tests/shared/soap_server.rs"]
 mod soap_server;
 #[path = "../../../tests/shared/sound_tracks.rs"]
 mod sound_tracks;
-mod site;
-#[path = "../../../tests/shared/small_disk.rs"]
-mod small_disk;
 mod sources;
 mod stall;
 mod terminal;

@@ -74,8 +74,8 @@ pub use results::{Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, Ob
 pub use rotated::RotatedRect;
 pub use sink::{Sink, SinkFactory};
 pub use source::{
-    CameraService, Connection, DecodeLimit, GroupCounts, Joined, PacketGate, PacketKind, Source, SourceCounts,
-    SourceFactory, SourceInfo, SourceLogin, Transport,
+    CameraService, Connection, DecodeLimit, GroupCounts, Joined, PacketGate, PacketKind, Source,
+    SourceCounts, SourceFactory, SourceInfo, SourceLogin, Transport,
 };
 pub use steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 pub use stop::StopFlag;

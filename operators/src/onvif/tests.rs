@@ -290,10 +290,12 @@ fn subscriptions_are_renewed() {
     });
 }
 
+type Answering = Box<dyn Fn() -> Reply + Send>;
+
 #[test]
 fn answers_that_are_none_are_losses_with_a_reason() {
     let long = format!("<a>{}</a>", "x".repeat(2 << 20));
-    let answers: [(&'static str, Box<dyn Fn() -> Reply + Send>); 6] = [
+    let answers: [(&'static str, Answering); 6] = [
         (
             "no SOAP envelope",
             Box::new(|| Reply::with("200 OK", "", "<html></html>")),

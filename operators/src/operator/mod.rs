@@ -27,8 +27,8 @@ use weir_flow::{OperatorInput, OperatorSpec, Settings};
 use crate::heads::labels::Labels;
 pub use error::OperatorError;
 use gallery::Gallery;
-use tiles::Merging;
 pub use python::{PythonFunction, PythonModel};
+use tiles::Merging;
 
 /// The operator to create.
 pub struct OperatorRequest<'a> {

@@ -71,7 +71,7 @@ impl Server {
                 let (kept, offer) = (Arc::clone(&all), offer.clone());
                 let manner = if number < times { manner } else { Manner::Accept };
                 std::thread::spawn(move || {
-                    let _ = serve(stream, &offer, manner, &kept);
+                    let _ = serve(&stream, &offer, manner, &kept);
                 });
             }
         });
@@ -124,7 +124,7 @@ fn hang(stream: &mut dyn Stream) -> std::io::Result<()> {
     std::io::copy(stream, &mut std::io::sink()).map(drop)
 }
 
-fn serve(tcp: TcpStream, offer: &Offer, manner: Manner, kept: &Mutex<Kept>) -> std::io::Result<()> {
+fn serve(tcp: &TcpStream, offer: &Offer, manner: Manner, kept: &Mutex<Kept>) -> std::io::Result<()> {
     let plain = tcp.try_clone()?;
     let mut stream: Box<dyn Stream> = match offer {
         Offer::Tls(config) => encrypted(config, plain),

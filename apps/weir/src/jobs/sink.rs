@@ -316,10 +316,12 @@ impl Sink for StagingSink {
             }
             // When a stream begins is no result.
             Notice::Still { .. } | Notice::State { .. } | Notice::Sink { .. } => Ok(()),
-            Notice::Analytics { .. } | Notice::Described { .. } => match self.open.get_mut(stream.spec.name.as_str()) {
-                Some(OpenSegment { sink: Some(sink), .. }) => sink.on_notice(notice),
-                _ => Ok(()),
-            },
+            Notice::Analytics { .. } | Notice::Described { .. } => {
+                match self.open.get_mut(stream.spec.name.as_str()) {
+                    Some(OpenSegment { sink: Some(sink), .. }) => sink.on_notice(notice),
+                    _ => Ok(()),
+                }
+            }
         }
     }
 

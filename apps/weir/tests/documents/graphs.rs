@@ -297,9 +297,9 @@ fn folder_of(table: &Table) -> TempDir {
         let text = text
             .rsplit_once(":-")
             .map_or(&*text, |(_, default)| default.trim_end_matches('}'));
-        let is_file = text
-            .rsplit_once('.')
-            .is_some_and(|(_, extension)| ["onnx", "mp4", "pem", "key", "txt", "jpg", "json"].contains(&extension));
+        let is_file = text.rsplit_once('.').is_some_and(|(_, extension)| {
+            ["onnx", "mp4", "pem", "key", "txt", "jpg", "json"].contains(&extension)
+        });
         if is_file && !text.contains(['/', '$', '{']) {
             std::fs::write(here.join(text), "").unwrap();
         }

@@ -41,6 +41,8 @@ pub use object_filter::{ObjectFilter, ObjectRule, Verdict};
 pub use read::{Fault, read_polygon, read_transform};
 pub use schedule::{Exception, Hours, Schedule, clock_text, time_zone};
 pub(crate) use schedule::{parse_days, parse_exceptions, parse_hours};
-pub use spec::{BestShotSpec, CameraEventSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted};
+pub use spec::{
+    BestShotSpec, CameraEventSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
+};
 pub use stream::{SceneFrame, SceneObject, StreamTransform, StreamTransforms};
 pub use subject::FramePixels;

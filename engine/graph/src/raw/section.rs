@@ -99,7 +99,12 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
     let addresses = address::read(&uri, &fields, context);
     let connection = connection::read(&name.value, &addresses, &fields, context);
     let modes = [("live", SourceMode::Live), ("lossless", SourceMode::Lossless)];
-    let gate = gate::read(&fields, addresses.is_emulated(), connection.onvif.is_some(), context);
+    let gate = gate::read(
+        &fields,
+        addresses.is_emulated(),
+        connection.onvif.is_some(),
+        context,
+    );
     let diagnostics = &mut *context.diagnostics;
     let decoding = [("as-needed", Decoding::AsNeeded), ("all", Decoding::All)];
     let sample = fields.frame_rate("sample", diagnostics).given().cloned();

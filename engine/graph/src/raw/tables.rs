@@ -13,9 +13,9 @@ use weir_types::Span;
 use super::ends::RawEnds;
 use super::privacy::RawPrivacy;
 use crate::device::PrepareMode;
+use crate::gate_node::GateNode;
 use crate::gpu_settings::GpuSettings;
 use crate::graph::{Escalate, GENERATE, LengthPredictor, ModelOrigin, OnDrop, OnLate, WhenSlow};
-use crate::gate_node::GateNode;
 use crate::queue_node::QueueNode;
 use crate::source_node::{Decoding, SourceMode};
 

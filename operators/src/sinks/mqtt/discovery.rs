@@ -52,12 +52,12 @@ pub(super) fn camera(topics: &Topics, stream: &str, camera: &Camera, counts: &Co
     for (class, _) in counts.of(stream) {
         let name = if class == ALL { "All objects" } else { class };
         let topic = topics.count(stream, class);
-        add(topics.sensor(stream, class), count(name, topic));
+        add(topics.sensor(stream, class), count(name, &topic));
     }
     for (rule, kind) in camera.rules.iter().map(|(name, rule)| (&**name, rule.kind)) {
         let id = |of: &str| topics.entity(stream, of, rule);
         if Rule::lasts(kind) {
-            add(id("rule"), rule_state(rule, kind, topics.rule(stream, rule)));
+            add(id("rule"), rule_state(rule, kind, &topics.rule(stream, rule)));
             add(id("began"), trigger(topics, (stream, rule), "began", "began"));
             add(id("ended"), trigger(topics, (stream, rule), "ended", "ended"));
         } else {
@@ -65,7 +65,7 @@ pub(super) fn camera(topics: &Topics, stream: &str, camera: &Camera, counts: &Co
         }
         if Rule::is_zone(kind) {
             let topic = topics.rule_count(stream, rule);
-            add(id("count"), count(&format!("{rule} count"), topic));
+            add(id("count"), count(&format!("{rule} count"), &topic));
         }
     }
     for class in &camera.pictures {
@@ -101,10 +101,10 @@ pub(super) fn camera(topics: &Topics, stream: &str, camera: &Camera, counts: &Co
         "availability": [{ "topic": topics.available() }],
     });
     add(topics.entity(stream, "connection", ""), connection);
-    device(topics, stream, entities)
+    device(topics, stream, &entities)
 }
 
-fn device(topics: &Topics, stream: &str, entities: Map<String, Value>) -> Value {
+fn device(topics: &Topics, stream: &str, entities: &Map<String, Value>) -> Value {
     json!({
         "dev": {
             "ids": [topics.camera(stream)],
@@ -130,7 +130,7 @@ fn origin() -> Value {
     json!({ "name": "weir", "sw": env!("CARGO_PKG_VERSION") })
 }
 
-fn count(name: &str, topic: String) -> Value {
+fn count(name: &str, topic: &str) -> Value {
     json!({
         "p": "sensor",
         "name": name,
@@ -140,7 +140,7 @@ fn count(name: &str, topic: String) -> Value {
     })
 }
 
-fn rule_state(rule: &str, kind: &str, topic: String) -> Value {
+fn rule_state(rule: &str, kind: &str, topic: &str) -> Value {
     let mut state = json!({ "p": "binary_sensor", "name": rule, "state_topic": topic });
     if Rule::is_zone(kind) {
         state["device_class"] = "occupancy".into();

@@ -182,6 +182,9 @@ pub struct SearchReader {
     folder: PathBuf,
 }
 
+/// Segment and place of the text of a row, by the digest of a name that the row has.
+type NamedIn = BTreeMap<u64, (usize, Span)>;
+
 /// A scan in progress.
 struct Scan<'a> {
     filter: &'a SearchFilter,
@@ -190,7 +193,7 @@ struct Scan<'a> {
     best: Best,
     findings: Findings,
     /// A row of each stream and class that was seen, to read the name of.
-    named: (BTreeMap<u64, (usize, Span)>, BTreeMap<u64, (usize, Span)>),
+    named: (NamedIn, NamedIn),
     cosine: Option<Cosine>,
 }
 
