@@ -43,7 +43,7 @@ pub(crate) struct ChatServer {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// What the threads of a server share.
+/// State that the threads of a server share.
 struct Shared<A> {
     act: A,
     number: AtomicUsize,

@@ -1,4 +1,4 @@
-//! What Home Assistant and Frigate's automations see of cameras by a real broker: entities, rules, zones, pictures, connections and
+//! Cameras as Home Assistant and Frigate's automations see them by a real broker: entities, rules, zones, pictures, connections and
 //! reviews.
 
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use weir_flow::{BestShot, Incident, Phase, Rect, Sink, Value};
 use super::delivered::{dead_letters, delivery, incident, open, reasons, text, wait};
 use crate::certificates::Certificates;
 
-/// What a server does with a mail.
+/// Manner in which a server treats a mail.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Manner {
     Accept,

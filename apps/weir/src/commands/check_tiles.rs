@@ -1,4 +1,4 @@
-//! What tiles cost and show: items of a frame, and the sides of tiles in the frames of sources.
+//! Items of a frame that is read in tiles, and the sides of tiles in the frames of sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 

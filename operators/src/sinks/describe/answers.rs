@@ -19,7 +19,7 @@ pub(super) const MAX_FIELDS: usize = 16;
 /// Form that an answer must have.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AnswerForm {
-    /// Any words.
+    /// Any words that the model says.
     Words,
     /// One of these, in any case.
     OneOf(Vec<Arc<str>>),
@@ -201,7 +201,7 @@ fn read_fields(fields: &[Field], content: &str) -> Result<Answer, String> {
     })
 }
 
-/// The word of a list that a text is, but for case, quotes and a full stop.
+/// The entry of a list that equals a text apart from case, quotes and punctuation around it.
 fn chosen<'a>(words: &'a [Arc<str>], text: &str) -> Option<&'a Arc<str>> {
     let is_around = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '.' | '!' | '`' | '*');
     let text = text.trim_matches(is_around).to_lowercase();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::answers::AnswerForm;
 use super::budget::Usage;
 
-/// What is asked for with each picture.
+/// Parts of a request that are the same for each picture.
 #[derive(Debug, Clone)]
 pub(super) struct Chat {
     /// Name of the model at its server.

@@ -246,7 +246,7 @@ impl<T> Questions<T> {
         Next::Ask(Question { reserved, ..question })
     }
 
-    /// Takes in what came of a question.
+    /// Takes in the result of a question.
     pub(super) fn on_reply(&mut self, question: Question<T>, reply: &Reply, now: Now) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let usage = match reply {

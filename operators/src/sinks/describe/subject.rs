@@ -14,7 +14,7 @@ const MAX_KNOWN: usize = 16_384;
 /// Bytes of the picture of a frame.
 const MAX_PICTURE_BYTES: u32 = 256 << 10;
 
-/// What a question is about.
+/// Incident or track that a question is about.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) stream: Arc<str>,
