@@ -410,25 +410,23 @@ impl RunContext<'_> {
             stop: self.stop,
             grace: self.options.grace,
         };
-        // Their last descriptions are for the others.
-        let (describing, mut others): (Vec<SinkRoute>, Vec<SinkRoute>) =
+        let mut finish = |sinks: &mut [SinkRoute]| {
+            let now = self.clock.now();
+            sinks.iter_mut().for_each(|sink| sink.handle.close(now));
+            for sink in sinks {
+                let finished = sink.handle.finish(&timeout);
+                report.sinks.entry(sink.name.clone()).or_default().merge(finished);
+            }
+        };
+        // Sinks that describe incidents finish first, because the other sinks receive their last descriptions.
+        let (mut describing, mut others): (Vec<SinkRoute>, Vec<SinkRoute>) =
             ended.sinks.into_iter().partition(|sink| sink.handle.describes());
-        for mut sink in describing {
-            sink.handle.close(self.clock.now());
-            let finished = sink.handle.finish(&timeout);
-            send_described(
-                &mut others,
-                &ended.streams,
-                &descriptions(&sink.name, &sink.handle),
-            );
-            report.sinks.entry(sink.name).or_default().merge(finished);
+        finish(&mut describing);
+        for sink in &describing {
+            let notices = descriptions(&sink.name, &sink.handle);
+            send_described(&mut others, &ended.streams, &notices);
         }
-        let now = self.clock.now();
-        others.iter_mut().for_each(|sink| sink.handle.close(now));
-        for mut sink in others {
-            let finished = sink.handle.finish(&timeout);
-            report.sinks.entry(sink.name).or_default().merge(finished);
-        }
+        finish(&mut others);
         report.processor = Some(self.processor.report());
         report.decoding = decoding;
         report.recording_error = self.in_force().recorder.as_ref().and_then(Recorder::finish);
