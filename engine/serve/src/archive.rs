@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, Path, Query};
+use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::clip::{self, Place};
 use crate::error::{ApiError, Refusal};
 use crate::limited;
-use crate::requests::{Api, engine_failed};
+use crate::requests::{Api, engine_failed, query_of};
 use crate::role::Identity;
 use crate::routes::ArchiveOperation;
 
@@ -68,10 +68,8 @@ pub(crate) async fn answer(
     let names = names.map_or_else(|_| Vec::new(), |Path(names)| names);
     let mut names = names.into_iter().map(|(_, name)| name);
     let (stream, segment) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
-    let Query(range) = Query::<ArchiveRange>::try_from_uri(&parts.uri).map_err(|error| {
-        ApiError::new(Refusal::Invalid, format!("the query is invalid: {error}"))
-            .hint("such as ?from=2026-11-30T06:00:00Z&to=2026-11-30T07:00:00Z")
-    })?;
+    let example = "such as ?from=2026-11-30T06:00:00Z&to=2026-11-30T07:00:00Z";
+    let range: ArchiveRange = query_of(&parts.uri, example)?;
     let answered = tokio::task::spawn_blocking(move || {
         let backend = &api.backend;
         match operation {

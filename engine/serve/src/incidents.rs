@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::Query;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ApiError, Refusal};
 use crate::limited;
-use crate::requests::{Api, engine_failed};
+use crate::requests::{Api, engine_failed, query_of};
 use crate::role::Identity;
 
 /// Filters of a list of incidents, as a client writes them. All of them hold; `None`: any.
@@ -79,10 +78,7 @@ impl IncidentChange {
 /// # Errors
 /// [`ApiError`] of the backend, and of a query that is none.
 pub(crate) async fn list(api: Arc<Api>, identity: Arc<Identity>, uri: &Uri) -> Result<Response, ApiError> {
-    let Query(mut query) = Query::<IncidentQuery>::try_from_uri(uri).map_err(|error| {
-        ApiError::new(Refusal::Invalid, format!("the query is invalid: {error}"))
-            .hint("such as ?stream=door&class=person&limit=20")
-    })?;
+    let mut query: IncidentQuery = query_of(uri, "such as ?stream=door&class=person&limit=20")?;
     query.cameras.clone_from(&identity.cameras);
     let listed = tokio::task::spawn_blocking(move || {
         let list = api.backend.incidents(&query)?;

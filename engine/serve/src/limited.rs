@@ -22,27 +22,26 @@ pub(crate) fn streams(list: Value, identity: &Identity) -> Value {
 }
 
 /// Returns a list of incidents, of which the backend has left out those of other cameras; here they are once more.
-pub(crate) fn incidents(mut list: Value, identity: &Identity) -> Value {
-    if identity.cameras.is_some() {
-        list["incidents"] = only(list["incidents"].take(), "stream", identity);
-    }
-    list
+pub(crate) fn incidents(list: Value, identity: &Identity) -> Value {
+    with_own(list, "incidents", identity)
 }
 
 /// Returns the tracks of a search that are of cameras of the client: the backend has left out all others, and here they are once more.
-pub(crate) fn search(mut found: Value, identity: &Identity) -> Value {
-    if identity.cameras.is_some() {
-        found["results"] = only(found["results"].take(), "stream", identity);
-    }
-    found
+pub(crate) fn search(found: Value, identity: &Identity) -> Value {
+    with_own(found, "results", identity)
 }
 
 /// Returns the cameras with archives that a client sees.
-pub(crate) fn archives(mut list: Value, identity: &Identity) -> Value {
+pub(crate) fn archives(list: Value, identity: &Identity) -> Value {
+    with_own(list, "cameras", identity)
+}
+
+/// Returns an answer whose list of that key has only objects of streams that the client sees.
+fn with_own(mut answer: Value, key: &str, identity: &Identity) -> Value {
     if identity.cameras.is_some() {
-        list["cameras"] = only(list["cameras"].take(), "stream", identity);
+        answer[key] = only(answer[key].take(), "stream", identity);
     }
-    list
+    answer
 }
 
 /// Objects of a list whose stream, by the value of `key`, the client sees.

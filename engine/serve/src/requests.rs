@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::{Bytes, to_bytes};
-use axum::extract::{FromRequestParts, Path, Request};
+use axum::extract::{FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -398,6 +398,18 @@ struct SignInRequest {
     /// Whether the browser stays signed in after it was closed.
     #[serde(default)]
     keep: bool,
+}
+
+/// Reads the query of a request; `example` is the hint of the refusal.
+///
+/// # Errors
+/// [`ApiError`]: the query is invalid.
+pub(crate) fn query_of<T: DeserializeOwned>(uri: &Uri, example: &str) -> Result<T, ApiError> {
+    let query = Query::try_from_uri(uri).map_err(|error| {
+        let error = ApiError::new(Refusal::Invalid, format!("the query is invalid: {error}"));
+        error.hint(example)
+    })?;
+    Ok(query.0)
 }
 
 /// The thread of a request panicked.

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::Query;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -12,7 +11,7 @@ use serde::Deserialize;
 use crate::clip::Place;
 use crate::error::{ApiError, Refusal};
 use crate::limited;
-use crate::requests::{Api, engine_failed};
+use crate::requests::{Api, engine_failed, query_of};
 use crate::rights;
 use crate::role::Identity;
 
@@ -53,10 +52,7 @@ pub struct SearchQuery {
 /// # Errors
 /// [`ApiError`] of the backend, of a query that is none, and where too many are in progress.
 pub(crate) async fn answer(api: Arc<Api>, identity: Arc<Identity>, uri: &Uri) -> Result<Response, ApiError> {
-    let Query(mut query) = Query::<SearchQuery>::try_from_uri(uri).map_err(|error| {
-        ApiError::new(Refusal::Invalid, format!("the query is invalid: {error}"))
-            .hint("such as ?text=red%20van&cameras=door,yard&limit=20")
-    })?;
+    let mut query: SearchQuery = query_of(uri, "such as ?text=red%20van&cameras=door,yard&limit=20")?;
     if query.text.is_some() && query.like.is_some() {
         let error = ApiError::new(Refusal::Invalid, "`text` and `like` exclude each other");
         return Err(error.hint("search by one of them"));
