@@ -23,7 +23,7 @@ impl Service {
         let cameras = cameras.map(str::trim).filter(|camera| !camera.is_empty());
         let filter = SearchFilter {
             visible: query.visible.clone(),
-            hidden: self.private_streams(),
+            hidden: self.private_streams(None),
             streams: cameras.map(str::to_owned).collect(),
             class: query.class.clone(),
             from_ms: time("from", query.from.as_deref())?,
@@ -49,7 +49,7 @@ impl Service {
     pub(super) fn picture_of_track(&self, id: &str) -> Result<Vec<u8>, ApiError> {
         self.control()?;
         let (stream, track) = search::parse_id(id).ok_or_else(no_track)?;
-        if self.private_streams().contains(&stream) {
+        if self.private_streams(Some(&stream)).contains(&stream) {
             return Err(is_private(&stream));
         }
         let picture = self
@@ -63,8 +63,8 @@ impl Service {
         Tracks::of_graph(&lock(&self.loaded).as_ref()?.graph)
     }
 
-    /// Cameras whose tracks no client is shown.
-    fn private_streams(&self) -> BTreeSet<String> {
+    /// Cameras whose tracks no client is shown, or the one of that name if it is such a camera.
+    fn private_streams(&self, only: Option<&str>) -> BTreeSet<String> {
         let streams = self.snapshot().map(|snapshot| {
             let names = snapshot.streams.iter().map(|stream| stream.name.clone());
             names.collect::<BTreeSet<String>>()
@@ -74,8 +74,10 @@ impl Service {
         let Some(loaded) = &*loaded else { return names };
         names.extend(loaded.graph.sources().iter().map(|source| source.name.clone()));
         names.retain(|name| {
-            let privacies = archives::privacies(&loaded.graph, name);
-            privacies.iter().any(|privacy| privacy.private)
+            only.is_none_or(|only| only == name)
+                && archives::privacies(&loaded.graph, name)
+                    .iter()
+                    .any(|privacy| privacy.private)
         });
         names
     }
