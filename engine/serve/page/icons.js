@@ -16,3 +16,10 @@ const PATHS = {
 export function icon(name) {
   return svg("svg", { class: `icon icon-${name}`, viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: PATHS[name] }));
 }
+
+/** Shows on a button whether sound is on. */
+export function showSound(button, isLoud) {
+  if (button.ariaPressed === String(isLoud)) return;
+  button.ariaPressed = String(isLoud);
+  button.replaceChildren(icon(isLoud ? "sound" : "silent"));
+}

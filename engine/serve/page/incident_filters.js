@@ -20,13 +20,13 @@ export function range(params, now, usual = "day") {
   return { from: now - (PERIODS[last] ?? DAY_MS), to: now, isPast: false };
 }
 
-/** The query of a list by the parameters of the address. */
-export function query(params, now) {
+/** The query of a list by the parameters of the address; `named` has their names in the API, and `usual` is the period without one. */
+export function query(params, now, named = NAMED, usual = "day") {
   const asked = {};
-  for (const [name, of] of Object.entries(NAMED)) {
+  for (const [name, of] of Object.entries(named)) {
     if (params.get(name)) asked[of] = params.get(name);
   }
-  const times = range(params, now);
+  const times = range(params, now, usual);
   if (times) asked.from = Math.floor(times.from);
   // The clock of the engine says when now is.
   if (times?.isPast) asked.to = Math.ceil(times.to);

@@ -156,8 +156,9 @@ export class Live {
         this.grid.append(tile.root);
         isChanged = true;
       }
-      isChanged ||= tile.isInGroup !== this.groups.has(stream);
-      tile.isInGroup = this.groups.has(stream);
+      const isInGroup = this.groups.has(stream);
+      isChanged ||= tile.isInGroup !== isInGroup;
+      tile.isInGroup = isInGroup;
       tile.update(stream, this.#choice.video);
     }
     if (isChanged) this.#arrange();

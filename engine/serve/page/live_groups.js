@@ -8,6 +8,8 @@ const isLive = ({ state }) => state === "live";
 
 export class Groups {
   #streams = [];
+  /** The group that is shown since the last update; empty if it is that of no camera. */
+  shown = "";
 
   /** `choose(name)` is called where a reader chooses a group; an empty name is all cameras. */
   constructor(choose) {
@@ -18,17 +20,13 @@ export class Groups {
     this.chosen = "";
   }
 
-  /** The group that is shown; empty if it is that of no camera. */
-  get shown() {
-    return this.#streams.some(({ groups = [] }) => groups.includes(this.chosen)) ? this.chosen : "";
-  }
-
   has({ groups = [] }) {
     return !this.shown || groups.includes(this.shown);
   }
 
   update(streams) {
     this.#streams = streams;
+    this.shown = streams.some(({ groups = [] }) => groups.includes(this.chosen)) ? this.chosen : "";
     const names = [...new Set(streams.flatMap(({ groups = [] }) => groups))].sort((one, other) => one.localeCompare(other));
     const options = [...this.select.options].slice(1);
     if (names.join("\n") !== options.map(({ value }) => value).join("\n")) {

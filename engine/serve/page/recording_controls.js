@@ -2,7 +2,7 @@
 
 import { el, setText } from "./dom.js";
 import { number } from "./format.js";
-import { icon } from "./icons.js";
+import { showSound } from "./icons.js";
 import { shownTime } from "./recording_strip.js";
 import { t } from "./texts.js";
 
@@ -51,10 +51,7 @@ export function controls(actions) {
       button(t("Export"), t("Save the marked range as MP4, without loss"), actions.export, { class: "export" }), marked));
   const show = ({ at, plays, marks, hasSound, isLoud }) => {
     sound.hidden = !hasSound;
-    if (sound.ariaPressed !== String(isLoud)) {
-      sound.ariaPressed = String(isLoud);
-      sound.replaceChildren(icon(isLoud ? "sound" : "silent"));
-    }
+    showSound(sound, isLoud);
     setText(play, plays ? "❚❚" : "▶");
     const title = t(plays ? "Pause playback" : "Play");
     if (play.title !== title) {

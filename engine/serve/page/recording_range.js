@@ -5,9 +5,9 @@ import { incidentsOf, segments as askSegments } from "./api.js";
 /** Segments that are kept of a range: two days of ten seconds each. */
 const MAX_SEGMENTS = 20_000;
 
-/** Segments and incidents between two times in milliseconds, and a note where they cannot be listed. */
+/** Segments and incidents between two times in milliseconds, whether there is sound, and a note where they cannot be listed. */
 export async function recorded(name, from, to) {
-  const found = { segments: [], incidents: [], note: "" };
+  const found = { segments: [], hasSound: false, incidents: [], note: "" };
   try {
     // Many short segments come in several parts.
     for (let next = from; next !== undefined && found.segments.length < MAX_SEGMENTS;) {
@@ -19,6 +19,7 @@ export async function recorded(name, from, to) {
     // Nothing recorded is no error of a timeline.
     if (error.status !== 404) found.note = error.message;
   }
+  found.hasSound = found.segments.some(({ type }) => /mp4a|opus/i.test(type));
   try {
     const { incidents } = await incidentsOf(name, from, to);
     found.incidents = incidents.filter(({ stream, began_ms }) => stream === name && began_ms >= from && began_ms < to);

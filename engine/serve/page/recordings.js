@@ -101,7 +101,7 @@ export class Recordings {
 
   #add({ stream: name, withheld }) {
     const strip = new Strip(name, { seek: (at) => this.#seek(at), choose: (...choice) => this.#choose(...choice) });
-    const camera = { name, strip, segments: [], incidents: [], player: null, note: withheld ? t("Not shown: {reason}.", { reason: withheld }) : "" };
+    const camera = { name, strip, segments: [], hasSound: false, incidents: [], player: null, note: withheld ? t("Not shown: {reason}.", { reason: withheld }) : "" };
     strip.check.disabled = Boolean(withheld);
     this.#cameras.set(name, camera);
     this.strips.append(strip.root);
@@ -174,7 +174,7 @@ export class Recordings {
   #showControls() {
     const shown = this.#shown();
     shown.forEach(({ player }, index) => { player.video.muted = !this.#isLoud || index > 0; });
-    const hasSound = shown[0]?.segments.some(({ type }) => /mp4a|opus/i.test(type)) ?? false;
+    const hasSound = shown[0]?.hasSound ?? false;
     this.controls.show({ at: this.#at, plays: this.#plays, marks: this.#marks, hasSound, isLoud: this.#isLoud });
   }
 

@@ -3,7 +3,7 @@
 import { search as askSearch } from "./api.js";
 import { el, setText, svg } from "./dom.js";
 import { count } from "./format.js";
-import { Filters, range } from "./incident_filters.js";
+import { Filters, query } from "./incident_filters.js";
 import { shortTime } from "./incident_words.js";
 import { likeAddress, match, pictureOf, recordingAddress, title } from "./search_words.js";
 import { t } from "./texts.js";
@@ -13,17 +13,8 @@ const LIMIT = 60;
 /** The period without a choice. */
 const USUAL = "all";
 
-/** Parameters of a request by those of the address. */
-function query(params, now) {
-  const asked = { limit: LIMIT };
-  for (const [name, of] of Object.entries({ text: "text", like: "like", camera: "cameras", class: "class" })) {
-    if (params.get(name)) asked[of] = params.get(name);
-  }
-  const times = range(params, now, USUAL);
-  if (times) asked.from = Math.floor(times.from);
-  if (times?.isPast) asked.to = Math.ceil(times.to);
-  return asked;
-}
+/** Parameters of the address, with their names in the API. */
+const NAMED = { text: "text", like: "like", camera: "cameras", class: "class" };
 
 export class Search {
   #params = new URLSearchParams();
@@ -97,7 +88,7 @@ export class Search {
     const number = ++this.#number;
     this.#asked = String(this.#params);
     this.root.setAttribute("aria-busy", "true");
-    const answer = await askSearch(query(this.#params, Date.now())).catch((error) => error);
+    const answer = await askSearch({ ...query(this.#params, Date.now(), NAMED, USUAL), limit: LIMIT }).catch((error) => error);
     if (number !== this.#number) return;
     this.root.removeAttribute("aria-busy");
     if (!(answer instanceof Error)) {

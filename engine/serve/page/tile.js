@@ -1,7 +1,7 @@
 // One camera in the grid: its name, its picture, and a menu.
 
 import { el, setText } from "./dom.js";
-import { icon } from "./icons.js";
+import { icon, showSound } from "./icons.js";
 import { explain, isLost, stateWord } from "./status.js";
 import { t } from "./texts.js";
 
@@ -69,10 +69,8 @@ export class Tile {
   showSound() {
     const { isLoud, hasSound } = this.video;
     this.sound.hidden = !hasSound;
-    if (this.sound.ariaPressed === String(isLoud)) return;
-    this.sound.ariaPressed = String(isLoud);
     this.sound.title = t(isLoud ? "Sound off" : "Sound on");
-    this.sound.replaceChildren(icon(isLoud ? "sound" : "silent"));
+    showSound(this.sound, isLoud);
   }
 
   update(stream, hasVideo) {
