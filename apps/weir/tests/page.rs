@@ -1,7 +1,6 @@
 //! The page of `weir serve` in a real browser.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
-#![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::browser::Browser;
 use crate::common::service::{GRAPH, Service, folder};
-use crate::common::{report, stderr};
+use crate::common::{has_runtime, report, stderr};
 
 /// The text of the tile of a stream contains this.
 pub(crate) fn tile_has(name: &str, text: &str) -> String {
@@ -113,8 +112,7 @@ fn streams_are_seen_paused_resumed_added_and_removed() {
 #[test]
 fn a_camera_is_seen_with_what_was_found_in_it() {
     let folder = tempfile::tempdir().unwrap();
-    let clip = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/live-room.mp4");
-    std::fs::copy(clip, folder.path().join("clip.mp4")).unwrap();
+    clip(folder.path(), "live-room.mp4");
     let source = "uri = \"clip.mp4\"\nmode = \"live\"\nloop = true";
     let graph = GRAPH.replace("uri = \"emulated:uniform?rate=50\"", source);
     std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
@@ -138,7 +136,7 @@ fn a_camera_is_seen_with_what_was_found_in_it() {
 }
 
 /// The street with what happens in it: a zone, a line, and the four points of `speed`.
-pub(crate) const STREET: &str = r#"
+const STREET: &str = r#"
 [app]
 name = "street"
 slo = "2s"
@@ -184,6 +182,14 @@ pub(crate) fn clip(folder: &Path, name: &str) {
     std::fs::copy(Path::new(clips).join(name), folder.join("clip.mp4")).unwrap();
 }
 
+/// A service of [`STREET`] with more tables.
+pub(crate) fn street(more: &str) -> Service {
+    let folder = tempfile::tempdir().unwrap();
+    clip(folder.path(), "street-day.mp4");
+    std::fs::write(folder.path().join("graph.toml"), STREET.to_owned() + more).unwrap();
+    Service::start_in(folder, "127.0.0.1:0", &[])
+}
+
 /// More pixels of the canvas over a camera have about that colour than a letter has.
 pub(crate) fn canvas_has(name: &str, [red, green, blue]: [u8; 3]) -> String {
     format!(
@@ -199,14 +205,10 @@ pub(crate) fn canvas_has(name: &str, [red, green, blue]: [u8; 3]) -> String {
 
 #[test]
 fn zones_lines_and_tracks_are_drawn_over_the_video() {
-    if let Err(reason) = weir_operators::find_runtime() {
-        eprintln!("skipped: {reason}");
+    if !has_runtime() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    clip(folder.path(), "street-day.mp4");
-    std::fs::write(folder.path().join("graph.toml"), STREET).unwrap();
-    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    let mut service = street("");
     // Models are opened first.
     service.wait_until(|list| list.contains(" live "));
     let browser = Browser::start(1280, 900);

@@ -1,12 +1,13 @@
 //! The view Edit of the page in a real browser.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
-#![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
 use std::fs;
 
 use crate::browser::Browser;
+use crate::common::has_runtime;
 use crate::common::service::Service;
+use crate::page::clip;
 
 /// A camera with a comment at each place that an edit could lose.
 const CAMERA: &str = r#"# The street.
@@ -42,13 +43,11 @@ inputs = ["*"]
 
 #[test]
 fn drawn_zone_is_saved_into_the_file_and_undone() {
-    if let Err(reason) = weir_operators::find_runtime() {
-        eprintln!("skipped: {reason}");
+    if !has_runtime() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let clip = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/street-day.mp4");
-    fs::copy(clip, folder.path().join("clip.mp4")).unwrap();
+    clip(folder.path(), "street-day.mp4");
     fs::write(folder.path().join("graph.toml"), CAMERA).unwrap();
     let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
     service.wait_until(|list| list.contains(" live "));

@@ -1,14 +1,14 @@
 //! The view Incidents of the page in a real browser, and incidents over a restart of the engine.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
-#![allow(clippy::print_stderr, reason = "a test that skips says why")]
 
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
+use crate::common::has_runtime;
 use crate::common::service::Service;
 use crate::kept_streams::restart;
-use crate::page::{STREET, assert_clean, clip};
+use crate::page::{assert_clean, street};
 use crate::reload::wait_for;
 
 /// Best pictures, and clips of the incidents of one rule.
@@ -42,13 +42,6 @@ fn path_of(incident: &Value) -> String {
     format!("/api/incidents/{}", id.replace('/', "%2F"))
 }
 
-fn street() -> Service {
-    let folder = tempfile::tempdir().unwrap();
-    clip(folder.path(), "street-day.mp4");
-    std::fs::write(folder.path().join("graph.toml"), STREET.to_owned() + MORE).unwrap();
-    Service::start_in(folder, "127.0.0.1:0", &[])
-}
-
 /// An incident of the gate whose clip is complete.
 fn with_clip(service: &Service) -> Value {
     let has_clip = |incident: &Value| incident["has_clip"] == true;
@@ -59,11 +52,10 @@ fn with_clip(service: &Service) -> Value {
 
 #[test]
 fn incidents_are_found_opened_pinned_and_there_after_a_restart() {
-    if let Err(reason) = weir_operators::find_runtime() {
-        eprintln!("skipped: {reason}");
+    if !has_runtime() {
         return;
     }
-    let service = street();
+    let service = street(MORE);
     let pinned = with_clip(&service);
     let id = pinned["id"].as_str().unwrap();
     let browser = Browser::start(1280, 900);

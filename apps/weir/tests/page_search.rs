@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::browser::Browser;
 use crate::common::has_runtime;
 use crate::common::service::Service;
-use crate::page::{RIGHT, STREET, assert_clean, clip, tile_has};
+use crate::page::{RIGHT, assert_clean, street, tile_has};
 
 /// Objects by their words: the graph has no model that compares pictures.
 const SEARCH: &str = r#"
@@ -33,10 +33,7 @@ fn objects_are_found_by_words_and_open_their_incidents() {
     if !has_runtime() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    clip(folder.path(), "street-day.mp4");
-    std::fs::write(folder.path().join("graph.toml"), STREET.to_owned() + SEARCH).unwrap();
-    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    let mut service = street(SEARCH);
     let browser = Browser::start(1280, 900);
     browser.open(&format!("http://{}/", service.at));
     browser.wait_until(&tile_has("street", "live"));

@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
@@ -15,7 +13,8 @@ use crate::access::private;
 use crate::browser::{Browser, PageMemory};
 use crate::common::has_runtime;
 use crate::common::service::Service;
-use crate::page::{ENTER, RIGHT, STREET, choose_from_menu, clip, open_view, tile_has};
+use crate::page::{ENTER, RIGHT, choose_from_menu, clip, open_view, street, tile_has};
+use crate::soap_server::{Reply, Server};
 
 /// A site without a camera. The transform is for the sink, which needs one; it reports nothing within a test.
 const EMPTY: &str = r#"
@@ -62,40 +61,18 @@ inputs = ["objects"]
 const ADMIN: &str = "admin-0123456789";
 const VIEWER: &str = "viewer-0123456789";
 
-/// Bodies that wait in [`alarms`], and bytes of one.
+/// Bodies that wait in [`alarms`].
 const MAX_BODIES: usize = 64;
-const MAX_BODY: u64 = 1 << 20;
 
 /// A web server on loopback that takes alarms: its address, and their bodies.
 fn alarms() -> (String, Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}/alarm", listener.local_addr().unwrap());
     let (sender, bodies) = sync_channel(MAX_BODIES);
-    // It ends with the test.
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut length = 0;
-            let mut line = String::new();
-            while reader.read_line(&mut line).is_ok_and(|read| read > 0) && line != "\r\n" {
-                if let Some((name, value)) = line.split_once(':')
-                    && name.eq_ignore_ascii_case("content-length")
-                {
-                    length = value.trim().parse().unwrap_or(0);
-                }
-                line.clear();
-            }
-            let mut body = String::new();
-            let read = reader.take(length.min(MAX_BODY)).read_to_string(&mut body);
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-            // Alarms that no test waits for are left out.
-            if read.is_ok() {
-                let _ = sender.try_send(body);
-            }
-        }
+    let server = Server::start(move |request, _| {
+        // Alarms that no test waits for are left out.
+        let _ = sender.try_send(request.body.clone());
+        Reply::with("200 OK", "", "")
     });
-    (address, bodies)
+    (format!("http://{}/alarm", server.address()), bodies)
 }
 
 /// Clears a field, and types into it.
@@ -358,11 +335,8 @@ fn page_left_open_for_an_hour_does_not_grow() {
     if !has_runtime() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    clip(folder.path(), "street-day.mp4");
     let archive = "\n[sinks.all]\ntype = \"archive\"\npath = \"archive\"\ninputs = [\"objects\"]\n";
-    fs::write(folder.path().join("graph.toml"), STREET.to_owned() + archive).unwrap();
-    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    let mut service = street(archive);
     service.wait_until(|list| list.contains(" live "));
     let browser = Browser::start(1280, 900);
     browser.inject(&FAST.replace("SPEED", &SPEED.to_string()));
