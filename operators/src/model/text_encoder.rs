@@ -161,24 +161,40 @@ mod tokens {
         pub(super) fn read(path: &Path, length: Option<usize>) -> Result<Self, String> {
             let bytes = weir_files::read(path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
             let mut tokenizer = Tokenizer::from_bytes(&bytes).map_err(|error| error.to_string())?;
-            if let Some(length) = length {
+            // Only the first part of a text is used, so parts need not overlap.
+            let truncation = match length {
+                Some(max_length) => Some(TruncationParams {
+                    max_length,
+                    ..TruncationParams::default()
+                }),
+                None => tokenizer.get_truncation().map(|own| TruncationParams {
+                    stride: 0,
+                    ..own.clone()
+                }),
+            };
+            if let Some(truncation) = truncation {
                 let added = tokenizer
                     .get_post_processor()
                     .map_or(0, |processor| processor.added_tokens(false));
+                let length = truncation.max_length;
                 if length <= added {
                     return Err(format!(
                         "texts of {length} tokens have no room: {added} are its marks of begin and end"
                     ));
                 }
-                let truncation = TruncationParams {
-                    max_length: length,
-                    ..TruncationParams::default()
-                };
                 tokenizer
                     .with_truncation(Some(truncation))
                     .map_err(|error| error.to_string())?;
+            }
+            if let Some(length) = length {
                 let padding = padding(&tokenizer, length)?;
                 tokenizer.with_padding(Some(padding));
+            }
+            let padded = tokenizer.get_padding().map_or(0, least);
+            if padded > MAX_TOKENS {
+                return Err(format!(
+                    "texts are padded to {padded} tokens, more than {MAX_TOKENS}"
+                ));
             }
             Ok(Self(Box::new(tokenizer)))
         }
@@ -194,6 +210,15 @@ mod tokens {
                 _ => Ok((encoded.get_ids().to_vec(), encoded.get_attention_mask().to_vec())),
             }
         }
+    }
+
+    /// Tokens that even the shortest text is padded to.
+    fn least(padding: &PaddingParams) -> usize {
+        let fixed = match padding.strategy {
+            PaddingStrategy::Fixed(length) => length,
+            PaddingStrategy::BatchLongest => 0,
+        };
+        fixed.max(padding.pad_to_multiple_of.unwrap_or(0))
     }
 
     /// Padding to a length, with the token of the file or a usual one.
@@ -222,7 +247,7 @@ mod tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tiny_encoders::TinyEncoders;
+    use crate::tiny_encoders::{TinyEncoders, tokenizer};
 
     #[test]
     fn vector_of_a_text_is_normalised_and_without_its_padding() {
@@ -245,6 +270,39 @@ mod tests {
         assert_eq!(encoder.encode("").unwrap_err(), "the text has no tokens");
         let long = encoder.encode(&"red ".repeat(5_000)).unwrap_err();
         assert!(long.contains("5000 tokens"), "{long}");
+    }
+
+    #[test]
+    fn lengths_in_a_tokenizer_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = TinyEncoders::write(folder.path());
+        let open = |key: &str, value: &str, length: Option<usize>| {
+            let text = tokenizer().replace(&format!("\"{key}\": null"), &format!("\"{key}\": {value}"));
+            std::fs::write(&files.tokenizer, text).unwrap();
+            TextEncoder::open(&files.text, &files.tokenizer, length)
+        };
+        let padding = |strategy: &str, multiple: &str| {
+            format!(
+                "{{\"strategy\": {strategy}, \"direction\": \"Right\", \"pad_to_multiple_of\": {multiple}, \
+                 \"pad_id\": 0, \"pad_type_id\": 0, \"pad_token\": \"[PAD]\"}}"
+            )
+        };
+        let fixed = padding("{\"Fixed\": 1000000000000}", "null");
+        let multiple = padding("\"BatchLongest\"", "1000000000000");
+        for (padding, length) in [(&fixed, None), (&multiple, None), (&multiple, Some(8))] {
+            let error = open("padding", padding, length).err().expect("refused");
+            assert!(error.contains("1000000000000 tokens, more than 4096"), "{error}");
+        }
+        let truncation = |length: usize| {
+            format!(
+                "{{\"direction\": \"Right\", \"max_length\": {length}, \"strategy\": \"LongestFirst\", \"stride\": 7}}"
+            )
+        };
+        let error = open("truncation", &truncation(0), None).err().expect("refused");
+        assert!(error.contains("have no room"), "{error}");
+        let mut encoder = open("truncation", &truncation(3), None).unwrap();
+        let cut = encoder.encode("red van red green green green").unwrap();
+        assert_eq!(cut, encoder.encode("red van red").unwrap());
     }
 
     #[test]
