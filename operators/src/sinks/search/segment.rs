@@ -77,6 +77,13 @@ fn path(folder: &Path, stem: &str, extension: &str) -> PathBuf {
     folder.join(format!("{stem}.{extension}"))
 }
 
+/// Options of a file that is written, for its owner only.
+fn new_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
 /// Bytes of all files of a segment.
 pub(super) fn bytes(folder: &Path, stem: &str) -> u64 {
     let sizes = EXTENSIONS.map(|extension| fs::metadata(path(folder, stem, extension)));
@@ -142,6 +149,30 @@ impl Parts {
             }))
     }
 
+    /// Locks new rows, and creates the other files of the segment; returns the bytes of the header of the texts as well.
+    fn create(folder: &Path, stem: &str, rows: File, model: Option<&VectorModel>) -> io::Result<(Self, u64)> {
+        lock(&rows)?;
+        let open = |extension: &str| {
+            let mut options = new_file();
+            options.create(true).truncate(true);
+            options.open(path(folder, stem, extension))
+        };
+        let parts = Self {
+            rows,
+            texts: open("texts")?,
+            vectors: open("vectors")?,
+            pictures: open("pictures")?,
+            model: model.cloned(),
+        };
+        let mut header = serde_json::to_vec(&Header {
+            version: VERSION,
+            model: model.cloned(),
+        })?;
+        header.push(b'\n');
+        parts.texts.write_all_at(&header, 0)?;
+        Ok((parts, header.len() as u64))
+    }
+
     /// Whole rows of the file now.
     ///
     /// # Errors
@@ -205,35 +236,22 @@ impl Writer {
                 1 => time.clone(),
                 number => format!("{time}-{number}"),
             };
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create_new(true).mode(0o600);
-            let rows = match options.open(path(folder, &stem, "rows")) {
+            let rows = match new_file().create_new(true).open(path(folder, &stem, "rows")) {
                 Ok(rows) => rows,
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
             };
-            lock(&rows)?;
-            options.create_new(false).create(true).truncate(true);
-            let open = |extension: &str| options.open(path(folder, &stem, extension));
-            let parts = Parts {
-                rows,
-                texts: open("texts")?,
-                vectors: open("vectors")?,
-                pictures: open("pictures")?,
-                model: model.cloned(),
-            };
-            let mut header = serde_json::to_vec(&Header {
-                version: VERSION,
-                model: model.cloned(),
-            })?;
-            header.push(b'\n');
-            parts.texts.write_all_at(&header, 0)?;
+            let created = Parts::create(folder, &stem, rows, model).inspect_err(|_| {
+                // The next attempt has another name: a full disk would collect segments without tracks.
+                let _ = remove(folder, &stem);
+            });
+            let (parts, header_bytes) = created?;
             return Ok(Self {
                 folder: folder.to_owned(),
                 stem,
                 parts,
                 rows: 0,
-                ends: [header.len() as u64, 0, 0],
+                ends: [header_bytes, 0, 0],
                 began_ms: now_ms,
                 last_ms: now_ms,
             });

@@ -294,6 +294,27 @@ fn oldest_tracks_are_removed_by_size_and_by_age() {
 }
 
 #[test]
+fn a_segment_that_cannot_be_begun_leaves_no_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let stem = crate::sinks::recording::time_name(1_000, &[]);
+    let texts = folder.path().join(format!("{stem}.texts"));
+    std::os::unix::fs::symlink("/dev/full", &texts).unwrap();
+    let mut store = Store::open(folder.path(), LIMITS, None).unwrap();
+    let track = NewTrack {
+        record: record("north", 1, 1_000, ""),
+        vector: None,
+        picture: b"",
+        before: None,
+    };
+    let error = store.append(track, 1_000).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    assert_eq!(segment::stems(folder.path()).unwrap(), [""; 0]);
+    assert!(fs::symlink_metadata(texts).is_err());
+    add(&mut store, record("north", 2, 1_000, ""), None, b"");
+    assert_eq!(found(&SearchReader::new(folder.path()), SearchBy::Time), [2]);
+}
+
+#[test]
 fn two_writers_of_a_process_have_segments_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut old = Store::open(folder.path(), LIMITS, None).unwrap();
