@@ -66,8 +66,11 @@ fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(read)
 }
 
-/// Calls `visit` for each current row of a segment with its number.
-pub(super) fn each_row(parts: &Parts, mut visit: impl FnMut(u64, &Row) -> io::Result<()>) -> io::Result<()> {
+/// Calls `visit` for each row of a segment with its number, until it returns false. Rows that are not current are among them.
+pub(super) fn each_row_as_bytes(
+    parts: &Parts,
+    mut visit: impl FnMut(u64, &[u8; ROW_BYTES]) -> io::Result<bool>,
+) -> io::Result<()> {
     let count = parts.row_count()?;
     let mut block = vec![0; BLOCK_ROWS * ROW_BYTES];
     let mut number = 0;
@@ -78,13 +81,41 @@ pub(super) fn each_row(parts: &Parts, mut visit: impl FnMut(u64, &Row) -> io::Re
             break;
         }
         for bytes in rows {
-            if let Some(row) = Row::decode(bytes) {
-                visit(number, &row)?;
+            if !visit(number, bytes)? {
+                return Ok(());
             }
             number += 1;
         }
     }
     Ok(())
+}
+
+/// Calls `visit` for each current row of a segment with its number.
+pub(super) fn each_row(parts: &Parts, mut visit: impl FnMut(u64, &Row) -> io::Result<()>) -> io::Result<()> {
+    each_row_as_bytes(parts, |number, bytes| {
+        if let Some(row) = Row::decode(bytes) {
+            visit(number, &row)?;
+        }
+        Ok(true)
+    })
+}
+
+/// The last current row of a segment for which `is_wanted` holds. The rows before it are read as far as its block.
+pub(super) fn last_row(parts: &Parts, is_wanted: impl Fn(&Row) -> bool) -> io::Result<Option<Row>> {
+    let mut block = vec![0; BLOCK_ROWS * ROW_BYTES];
+    let mut end = parts.row_count()?;
+    while end > 0 {
+        let begin = end.saturating_sub(BLOCK_ROWS as u64);
+        let wanted = (end - begin) as usize * ROW_BYTES;
+        let read = read_at(&parts.rows, &mut block[..wanted], begin * ROW_BYTES as u64)?;
+        let (rows, _) = block[..read].as_chunks::<ROW_BYTES>();
+        let found = rows.iter().rev().filter_map(Row::decode).find(&is_wanted);
+        if found.is_some() {
+            return Ok(found);
+        }
+        end = begin;
+    }
+    Ok(None)
 }
 
 /// Bytes of a file; `None` if there are more than `max`, or not so many in the file.

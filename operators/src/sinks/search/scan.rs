@@ -5,13 +5,14 @@
 //! against single precision; no index leaves any out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use half::f16;
 
 use super::best::{Best, Key, Ranked};
-use super::blocks::{Window, each_row, exact};
+use super::blocks::{Window, each_row, exact, last_row};
 use super::cosine::Cosine;
 use super::row::{MAX_DIMENSIONS, MAX_PICTURE_BYTES, MAX_TEXT_BYTES, Row, Span, TrackRecord, hash};
 use super::segment::{self, Parts};
@@ -206,15 +207,9 @@ impl SearchReader {
         }
     }
 
-    /// Segments, the newest first.
-    fn segments(&self) -> io::Result<Vec<(String, Parts)>> {
-        let mut segments = Vec::new();
-        for stem in segment::stems(&self.folder)?.into_iter().rev() {
-            if let Some(parts) = Parts::open(&self.folder, &stem)? {
-                segments.push((stem, parts));
-            }
-        }
-        Ok(segments)
+    /// Stems of the segments, the newest first.
+    fn stems(&self) -> io::Result<impl Iterator<Item = String>> {
+        Ok(segment::stems(&self.folder)?.into_iter().rev())
     }
 
     /// Returns the best tracks of a filter, at most `limit`.
@@ -222,7 +217,6 @@ impl SearchReader {
     /// # Errors
     /// Those of the disk.
     pub fn search(&self, filter: &SearchFilter, by: SearchBy<'_>, limit: usize) -> io::Result<Findings> {
-        let segments = self.segments()?;
         let mut scan = Scan {
             filter,
             names: filter.names(),
@@ -235,11 +229,16 @@ impl SearchReader {
                 _ => None,
             },
         };
-        for (index, (stem, parts)) in segments.iter().enumerate() {
-            scan.findings.bytes += segment::bytes(&self.folder, stem);
-            scan.segment(index, parts)?;
+        // Texts of the best tracks are read at the end, so one file of each segment stays open.
+        let mut texts = Vec::new();
+        for stem in self.stems()? {
+            if let Some(parts) = Parts::open(&self.folder, &stem)? {
+                scan.findings.bytes += segment::bytes(&self.folder, &stem);
+                scan.segment(texts.len(), &parts)?;
+                texts.push(parts.texts);
+            }
         }
-        scan.finish(&segments)
+        scan.finish(&texts)
     }
 
     /// Returns the vector of a track.
@@ -282,7 +281,7 @@ impl SearchReader {
     /// # Errors
     /// Those of the disk.
     pub fn newest_model(&self) -> io::Result<Option<String>> {
-        for stem in segment::stems(&self.folder)?.into_iter().rev() {
+        for stem in self.stems()? {
             let parts = Parts::open(&self.folder, &stem)?;
             if let Some(model) = parts.and_then(|parts| parts.model) {
                 return Ok(Some(model.digest));
@@ -291,18 +290,15 @@ impl SearchReader {
         Ok(None)
     }
 
-    /// The current row of a track.
+    /// The current row of a track. Newer rows are read first, and none that are older than the track.
     fn row_of(&self, stream: &str, track: u64) -> io::Result<Option<(Parts, Row)>> {
         let wanted = hash(stream);
-        for (_, parts) in self.segments()? {
-            let mut found = None;
-            each_row(&parts, |_, row| {
-                if row.track == track && row.stream == wanted {
-                    found = Some(*row);
-                }
-                Ok(())
-            })?;
-            if let Some(row) = found {
+        for stem in self.stems()? {
+            let Some(parts) = Parts::open(&self.folder, &stem)? else {
+                continue;
+            };
+            let row = last_row(&parts, |row| row.track == track && row.stream == wanted)?;
+            if let Some(row) = row {
                 return Ok(Some((parts, row)));
             }
         }
@@ -382,14 +378,14 @@ impl Scan<'_> {
     }
 
     /// Reads the texts of the best, and of the tracks that have the names.
-    fn finish(self, segments: &[(String, Parts)]) -> io::Result<Findings> {
+    fn finish(self, texts: &[File]) -> io::Result<Findings> {
         let mut findings = self.findings;
         let read = |segment: usize, text: Span| -> io::Result<Option<TrackRecord>> {
-            let Some((_, parts)) = segments.get(segment) else {
+            let Some(file) = texts.get(segment) else {
                 return Ok(None);
             };
             let place = (text.at, text.length as usize);
-            let text = exact(&parts.texts, place, MAX_TEXT_BYTES as usize)?;
+            let text = exact(file, place, MAX_TEXT_BYTES as usize)?;
             Ok(text.and_then(|text| record(&text)))
         };
         for (segment, text) in self.named.0.values().chain(self.named.1.values()) {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::super::recording::time_name;
+use super::blocks::each_row_as_bytes;
 use super::row::{REPLACED, ROW_BYTES, Row, is_whole};
 use crate::files::lock;
 
@@ -275,14 +276,14 @@ impl Writer {
         let (count, length) = (parts.row_count()?, parts.rows.metadata()?.len());
         let mut whole = 0;
         let mut began_ms = None;
-        while whole < count {
-            let bytes = parts.read_row(whole)?;
-            if !is_whole(&bytes) {
-                break;
+        each_row_as_bytes(&parts, |number, bytes| {
+            let is_whole = number < count && is_whole(bytes);
+            if is_whole {
+                began_ms = began_ms.or_else(|| Row::decode(bytes).map(|row| row.time_ms));
+                whole = number + 1;
             }
-            began_ms = began_ms.or(Row::decode(&bytes).map(|row| row.time_ms));
-            whole += 1;
-        }
+            Ok(is_whole)
+        })?;
         let kept = whole * ROW_BYTES as u64;
         if count > whole + 1 {
             let aside = path(folder, stem, BROKEN);
