@@ -4,12 +4,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::refuses;
 use crate::common::service::{GRAPH, Service, folder, weir};
+use crate::common::{becomes, refuses};
 
 const VIEWER: &str = "viewer-0123456789";
 const GUARD: &str = "guard-0123456789";
@@ -36,13 +35,6 @@ fn ask(service: &Service, method: &str, path: &str, token: &str) -> (u16, String
         service.at
     );
     service.send(request.as_bytes(), false)
-}
-
-fn becomes(holds: impl Fn() -> bool) -> bool {
-    (0..1_500).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        holds()
-    })
 }
 
 #[test]

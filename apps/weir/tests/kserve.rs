@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::common::service::{GRAPH, Service, folder};
-use crate::common::{has_runtime, report};
+use crate::common::{becomes, has_runtime, report};
 use crate::infer::{STREET, png, street};
 
 /// Status, headers and body of the answer to a request with bytes behind its JSON.
@@ -59,13 +59,7 @@ fn of_file(file: &[u8]) -> (Value, Vec<u8>) {
 }
 
 fn wait_for(holds: impl Fn() -> bool) {
-    for _ in 0..1_500 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("it never came");
+    assert!(becomes(holds), "it never came");
 }
 
 #[test]

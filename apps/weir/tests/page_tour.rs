@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::access::private;
 use crate::browser::{Browser, PageMemory};
-use crate::common::has_runtime;
 use crate::common::service::Service;
+use crate::common::{becomes, has_runtime};
 use crate::page::{ENTER, RIGHT, choose_from_menu, clip, open_view, street, tile_has};
 use crate::soap_server::{Reply, Server};
 
@@ -217,13 +217,9 @@ fn scrub_and_export(browser: &Browser, folder: &Path) {
     browser.click("button[title$='ends here (o)']");
     browser.click(".recording-controls .export");
     browser.wait_until("document.getElementById('said').textContent.includes('is being saved')");
-    let is_saved = || {
+    let saved = becomes(|| {
         let mut files = fs::read_dir(folder).unwrap().flatten();
         files.any(|file| file.path().extension().is_some_and(|end| end == "mp4"))
-    };
-    let saved = (0..600).any(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        is_saved()
     });
     assert!(saved, "{:?}", fs::read_dir(folder).unwrap().collect::<Vec<_>>());
 }

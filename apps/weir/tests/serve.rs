@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::service::{GRAPH, Service, folder, weir};
-use crate::common::{refuses, report, stderr, stdout};
+use crate::common::{becomes, refuses, report, stderr, stdout};
 
 #[test]
 fn streams_come_and_go_and_sigterm_drains() {
@@ -65,11 +65,7 @@ fn a_graph_without_sources_takes_streams_where_its_template_stands() {
 
     let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
     let is_ready = || service.ask("GET", "/readyz", "").0 == 200;
-    let ready = (0..1_500).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        is_ready()
-    });
-    assert!(ready, "an engine without streams is ready");
+    assert!(becomes(is_ready), "an engine without streams is ready");
     let add = |name: &str, like: &[&str]| {
         let stream = ["add", name, "emulated:uniform?rate=50"];
         service.streams(&[&stream, like].concat())
@@ -87,10 +83,7 @@ fn a_graph_without_sources_takes_streams_where_its_template_stands() {
     );
     write(&kept.replace("cameras", "doors"));
     let reloads = |body: &str| body.contains("\"reloads\":1");
-    let swapped = (0..1_500).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        reloads(&service.ask("GET", "/api/graph", "").1)
-    });
+    let swapped = becomes(|| reloads(&service.ask("GET", "/api/graph", "").1));
     assert!(swapped, "{}", service.ask("GET", "/api/graph", "").1);
     assert_eq!(stdout(&add("west", &["--like", "doors"])), "added west\n");
     service.wait_until(|list| list.matches(" live ").count() == 3);

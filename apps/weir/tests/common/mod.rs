@@ -78,3 +78,11 @@ pub(crate) fn has_runtime() -> bool {
     }
     found.is_ok()
 }
+
+/// Whether a condition holds within thirty seconds.
+pub(crate) fn becomes(holds: impl Fn() -> bool) -> bool {
+    (0..1_500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        holds()
+    })
+}
