@@ -73,7 +73,7 @@ pub(crate) struct Imported {
     pub(crate) passwords: Vec<String>,
     /// Password of the broker, for [`Files::mqtt`].
     pub(crate) mqtt_password: Option<String>,
-    /// Variables with secrets and their values, for [`Files::variables`].
+    /// Variables with secrets and their values.
     pub(crate) variables: Vec<(String, String)>,
     /// Names of variables that the graph takes from the environment, as Frigate does.
     pub(crate) environment: Vec<String>,
@@ -119,7 +119,7 @@ pub(crate) fn import(text: &str, files: &Files<'_>) -> Result<Imported, String> 
     groups(&root, &mut taken);
     let mut mqtt_password = None;
     let graph = graph::text(&root, &taken, files, &mut mqtt_password);
-    let mut environment: BTreeSet<String> = variables(&graph).into_iter().collect();
+    let mut environment = variables(&graph);
     environment.retain(|name| !site.secrets.variables.contains_key(name));
     Ok(Imported {
         graph,
@@ -136,14 +136,15 @@ pub(crate) fn import(text: &str, files: &Files<'_>) -> Result<Imported, String> 
 }
 
 /// Names of the variables of a graph.
-fn variables(graph: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for (at, _) in graph.match_indices("${") {
-        let is_escaped = graph[..at].ends_with('$');
-        let name = graph[at + 2..].split(":-").next().unwrap_or_default();
-        if !is_escaped && !name.contains(['}', '\n']) {
-            names.push(name.to_owned());
+fn variables(graph: &str) -> BTreeSet<String> {
+    let (mut names, mut rest) = (BTreeSet::new(), graph);
+    while let Some((_, after)) = rest.split_once('$') {
+        let name = after.strip_prefix('{').and_then(|inside| inside.split_once(":-"));
+        if let Some((name, _)) = name.filter(|(name, _)| !name.contains(['}', '\n'])) {
+            names.insert(name.to_owned());
         }
+        // A doubled dollar sign is one.
+        rest = after.strip_prefix('$').unwrap_or(after);
     }
     names
 }

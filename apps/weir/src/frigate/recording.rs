@@ -1,7 +1,10 @@
 //! Recordings of a camera: for how long all of it is kept, and clips of its alerts, detections and events.
 
+use weir_graph::text_edit::key_text;
+
 use super::graph::{days, milliseconds};
 use super::layer::Layer;
+use super::rules::events;
 
 /// Days and seconds of Frigate where nothing is set.
 const DEFAULT_DAYS: f64 = 10.0;
@@ -52,8 +55,7 @@ pub(super) fn read(layer: Layer<'_>) -> Recording {
         }
         only_all(retain, "all packets are kept, whether something moves or not");
     }
-    let events = record.section("events");
-    let sections = if events.is_there() {
+    let sections = if let Some(events) = events(layer) {
         vec![("event", events)]
     } else {
         vec![
@@ -105,11 +107,7 @@ fn clips(section: Layer<'_>) -> Option<Vec<String>> {
     for name in by_class.names() {
         match by_class.number(name) {
             Some((_, class_days)) if class_days > 0.0 => {
-                kept.push(format!(
-                    "{} = {}",
-                    super::graph::key(name),
-                    days(class_days.min(MAX_DAYS))
-                ));
+                kept.push(format!("{} = {}", key_text(name), days(class_days.min(MAX_DAYS))));
             }
             _ => {}
         }

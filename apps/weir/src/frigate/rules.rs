@@ -29,49 +29,34 @@ pub(super) fn read(
     zones: &[Zone],
     thresholds: &Thresholds<'_>,
 ) -> Vec<Rule> {
-    let mut rules = Vec::new();
-    let mut scores = BTreeMap::new();
-    let (review, record) = (layer.section("review"), layer.section("record"));
-    let events = record.section("events");
-    if events.is_there() && !review.is_there() {
+    let sections = if let Some(events) = events(layer) {
         let classes = wanted(events, "objects").unwrap_or_else(|| tracked.to_vec());
+        vec![("event", events, classes)]
+    } else {
+        let review = layer.section("review");
+        let [alerts, detections] = ["alerts", "detections"].map(|name| review.section(name));
+        let of_alerts = wanted(alerts, "labels").unwrap_or_else(|| ALERTS.map(str::to_owned).to_vec());
+        // A class of alerts is none of detections.
+        let other = tracked.iter().filter(|class| !of_alerts.contains(class)).cloned();
+        let of_detections = wanted(detections, "labels").unwrap_or_else(|| other.collect());
+        let mut sections = vec![
+            ("alert", alerts, of_alerts),
+            ("detection", detections, of_detections),
+        ];
+        sections.retain(|(_, section, _)| section.flag("enabled").unwrap_or(true));
+        sections
+    };
+    let (mut rules, mut scores) = (Vec::new(), BTreeMap::new());
+    for (name, section, classes) in sections {
         rules.extend(rule(
-            "event",
-            events,
+            name,
+            section,
             &classes,
             tracked,
             zones,
             thresholds,
             &mut scores,
         ));
-    } else {
-        let [alerts, detections] = ["alerts", "detections"].map(|name| review.section(name));
-        let of_alerts = wanted(alerts, "labels").unwrap_or_else(|| ALERTS.map(str::to_owned).to_vec());
-        // A class of alerts is none of detections.
-        let other = tracked.iter().filter(|class| !of_alerts.contains(class)).cloned();
-        let of_detections = wanted(detections, "labels").unwrap_or_else(|| other.collect());
-        if alerts.flag("enabled").unwrap_or(true) {
-            rules.extend(rule(
-                "alert",
-                alerts,
-                &of_alerts,
-                tracked,
-                zones,
-                thresholds,
-                &mut scores,
-            ));
-        }
-        if detections.flag("enabled").unwrap_or(true) {
-            rules.extend(rule(
-                "detection",
-                detections,
-                &of_detections,
-                tracked,
-                zones,
-                thresholds,
-                &mut scores,
-            ));
-        }
     }
     for (class, (node, threshold)) in thresholds {
         if scores.get(class) != Some(threshold) {
@@ -79,6 +64,12 @@ pub(super) fn read(
         }
     }
     rules
+}
+
+/// The section `record.events` of 0.13; `None` where `review` has taken its place.
+pub(super) fn events(layer: Layer<'_>) -> Option<Layer<'_>> {
+    let events = layer.section("record").section("events");
+    (events.is_there() && !layer.section("review").is_there()).then_some(events)
 }
 
 /// Classes that a section names.

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::left_out::left_out;
 use super::yaml::{Content, Node, parse};
-use super::{Files, Imported, import};
+use super::{Files, Imported, import, variables};
 use crate::Zoo;
 use crate::catalog::catalog;
 
@@ -144,6 +144,12 @@ fn secrets_stand_neither_in_the_graph_nor_in_remarks() {
         ["FRIGATE_RTSP_PASSWORD", "FRIGATE_RTSP_USER"]
     );
     assert_eq!(problems(&imported), None);
+}
+
+#[test]
+fn variables_behind_a_dollar_sign_are_found() {
+    let names = variables("a = \"$$${A:-}${B:-}$${C:-}$\"\nb = \"${A:-}\"\n");
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), ["A", "B"]);
 }
 
 #[test]
