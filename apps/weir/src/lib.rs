@@ -27,6 +27,7 @@ mod frigate;
 mod gears_problem;
 mod gears_watch;
 mod gpu;
+mod graph_text;
 mod handles;
 mod health;
 mod hexadecimal;

@@ -22,6 +22,7 @@ use std::time::Duration;
 use weir_operators::onvif;
 
 use crate::error::UserError;
+use crate::graph_text::free_name;
 use device::Target;
 use facts::Device;
 pub(crate) use facts::Found;
@@ -196,15 +197,6 @@ fn base_name(device: &Device) -> String {
     names
         .find(|name| !name.is_empty())
         .unwrap_or_else(|| format!("camera-{}", text::table_name(&device.address)))
-}
-
-fn free_name(wanted: &str, taken: &BTreeSet<String>) -> String {
-    let mut numbered = (2_usize..).map(|number| format!("{wanted}-{number}"));
-    if taken.contains(wanted) {
-        let free = numbered.find(|name| !taken.contains(name));
-        return free.unwrap_or_else(|| wanted.to_owned());
-    }
-    wanted.to_owned()
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use super::facts::{Found, Stream};
 use super::report::{head, size};
+use crate::graph_text::quoted;
 
 /// Tables `[cameras.NAME]` for a graph; empty if no device has a stream. `login` is the user of all of them and the absolute path of
 /// the file with the password, which no table contains.
 pub(crate) fn graph_tables(found: &Found, login: Option<(&str, &Path)>) -> String {
-    let text = |text: &str| toml::Value::String(text.replace('$', "$$")).to_string();
     let login = login.map(|(user, file)| {
-        let file = text(&file.to_string_lossy());
+        let file = quoted(&file.to_string_lossy());
         [
-            format!("user = {}", text(user)),
+            format!("user = {}", quoted(user)),
             format!("password_file = {file}"),
         ]
     });
@@ -26,10 +26,10 @@ pub(crate) fn graph_tables(found: &Found, login: Option<(&str, &Path)>) -> Strin
             lines.extend(second.map(|second| format!("# detect_uri: {}", facts(second))));
             lines.push(format!("[cameras.{}]", camera.name));
             // A dollar sign of the device is one.
-            lines.push(format!("uri = {}", text(&main.uri)));
-            lines.extend(second.map(|second| format!("detect_uri = {}", text(&second.uri))));
+            lines.push(format!("uri = {}", quoted(&main.uri)));
+            lines.extend(second.map(|second| format!("detect_uri = {}", quoted(&second.uri))));
             let service = device.service.as_deref();
-            lines.extend(service.map(|service| format!("onvif = {}", text(service))));
+            lines.extend(service.map(|service| format!("onvif = {}", quoted(service))));
             lines.extend(login.iter().flatten().cloned());
             tables.push(lines.join("\n"));
         }

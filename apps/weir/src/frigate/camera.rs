@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use weir_graph::text_edit::key_text;
+
 use super::address::{self, Address};
-use super::graph::{is_reserved, key, milliseconds, strings};
+use super::graph::{is_reserved, milliseconds, strings};
 use super::layer::Layer;
 use super::objects::{self, Objects};
 use super::points::{Size, polygon};
 use super::recording::{self, Recording};
 use super::rules::{self, Rule};
-use super::yaml::{Content, Entry, Node};
+use super::yaml::{Entry, Node};
 use super::{Remark, Site};
+use crate::graph_text::free_name;
 
 /// Frames a second that Frigate detects in, where nothing is set.
 const DEFAULT_FPS: f64 = 5.0;
@@ -125,7 +128,7 @@ fn camera_name(entry: &Entry, site: &mut Site) -> String {
     if is_reserved(&name) {
         name += "-camera";
     }
-    let name = free(&name, &site.names);
+    let name = free_name(&name, &site.names);
     if name != entry.name {
         let path = ["cameras".to_owned(), entry.name.clone()];
         let text = format!("the camera is called \"{name}\" in the graph, and so in topics and events");
@@ -142,16 +145,6 @@ fn plain_name(name: &str, default: &str) -> String {
     } else {
         default.to_owned()
     }
-}
-
-/// The name, or the first with a number behind it that is free.
-fn free(name: &str, taken: &BTreeSet<String>) -> String {
-    let (mut free, mut number) = (name.to_owned(), 2);
-    while taken.contains(&free) {
-        free = format!("{name}-{number}");
-        number += 1;
-    }
-    free
 }
 
 /// Width and height of the pictures that Frigate detects in.
@@ -188,21 +181,16 @@ fn streams(
         return None;
     };
     let mut read = Vec::new();
-    if let Content::List(items) = &inputs.content {
-        for node in items {
-            read.extend(input(name, node, root, site));
-        }
+    for node in inputs.items() {
+        read.extend(input(name, node, root, site));
     }
     let with_role = |role: &str| read.iter().position(|input| input.roles.contains(&role));
     let detect = with_role("detect")
         .or(with_role("record"))
         .or((!read.is_empty()).then_some(0));
     let Some(detect) = detect else {
-        let items = match &inputs.content {
-            Content::List(items) => items.as_slice(),
-            Content::Scalar(..) | Content::Table(_) => &[],
-        };
-        let reason = items
+        let reason = inputs
+            .items()
             .iter()
             .find_map(Node::refusal)
             .unwrap_or_else(|| "there is none".to_owned());
@@ -374,7 +362,7 @@ fn read_zones(
         if names.contains(&name) {
             name += "-zone";
         }
-        let name = free(&name, names);
+        let name = free_name(&name, names);
         names.insert(name.clone());
         if name != zone.name {
             let path = ["cameras", &entry.name, "zones", &zone.name].map(str::to_owned);
@@ -393,16 +381,16 @@ fn read_zones(
         let settle = milliseconds((inertia.clamp(0.0, 1000.0)) / fps);
         lines.push(format!(
             "zones.{} = {{ points = {points}{of_classes}, settle = {settle} }}",
-            key(&name)
+            key_text(&name)
         ));
         let loitering = node.get("loitering_time").and_then(Node::number);
         let loitering_s = loitering.unwrap_or(0.0).clamp(0.0, 1e6);
         if loitering_s > 0.0 {
-            let loiterer = free(&format!("{name}-loitering"), names);
+            let loiterer = free_name(&format!("{name}-loitering"), names);
             names.insert(loiterer.clone());
             lines.push(format!(
                 "transforms.{} = {{ type = \"loitering\", points = {points}{of_classes}, after = {} }}",
-                key(&loiterer),
+                key_text(&loiterer),
                 milliseconds(loitering_s)
             ));
         }

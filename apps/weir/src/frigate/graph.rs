@@ -5,11 +5,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use weir_analytics::transforms::time_zone;
+use weir_graph::text_edit::key_text;
 
 use super::address::with_variables;
 use super::camera::Camera;
 use super::layer::Layer;
 use super::yaml::Node;
+use crate::graph_text::{one_line, quoted};
 
 /// Names that the graph has beside those of its cameras; sinks may have a number behind theirs.
 const RESERVED: [&str; 9] = [
@@ -149,7 +151,7 @@ fn write_camera(
     files: &Files<'_>,
     out: &mut String,
 ) {
-    let _ = write!(out, "\n[cameras.{}]\n", key(&camera.name));
+    let _ = write!(out, "\n[cameras.{}]\n", key_text(&camera.name));
     let (addresses, rest): (Vec<&String>, Vec<&String>) = camera
         .lines
         .iter()
@@ -175,7 +177,7 @@ fn write_camera(
     // Classes that other cameras track, and this one does not.
     if !camera.tracked.is_empty() {
         for class in labels.iter().filter(|class| !camera.tracked.contains(class)) {
-            let _ = writeln!(out, "objects.{} = {{ max_area = 0 }}", key(class));
+            let _ = writeln!(out, "objects.{} = {{ max_area = 0 }}", key_text(class));
         }
     }
     for rule in &camera.rules {
@@ -268,13 +270,13 @@ fn mqtt(root: &Node, inputs: &str, files: &Files<'_>, password: &mut Option<Stri
             node.refuse("ports are 1 to 65535");
         }
     }
-    let prefix = section.text("topic_prefix");
-    if let Some((node, _)) = prefix.filter(|(_, prefix)| prefix.contains(['+', '#'])) {
-        node.refuse("a prefix has no wildcards");
-    }
-    let prefix = prefix
-        .map(|(_, prefix)| prefix)
-        .filter(|prefix| !prefix.contains(['+', '#']));
+    let prefix = match section.text("topic_prefix") {
+        Some((node, prefix)) if prefix.contains(['+', '#']) => {
+            node.refuse("a prefix has no wildcards");
+            None
+        }
+        prefix => prefix.map(|(_, prefix)| prefix),
+    };
     let _ = writeln!(out, "prefix = {}", quoted(prefix.unwrap_or("frigate")));
     if let Some((_, user)) = section.text("user") {
         let _ = writeln!(out, "username = {}", value(user));
@@ -310,25 +312,10 @@ fn value(text: &str) -> String {
     toml::Value::String(with_variables(text).0.0).to_string()
 }
 
-/// A TOML string in which a dollar sign is one.
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.replace('$', "$$")).to_string()
-}
-
 /// A list of texts.
 pub(super) fn strings<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
     let texts: Vec<String> = texts.into_iter().map(|text| quoted(text)).collect();
     format!("[{}]", texts.join(", "))
-}
-
-/// A key, quoted where it must be.
-pub(super) fn key(name: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !name.is_empty() && name.chars().all(is_bare) {
-        name.to_owned()
-    } else {
-        toml::Value::String(name.to_owned()).to_string()
-    }
 }
 
 /// A time in days.
@@ -347,10 +334,4 @@ pub(super) fn milliseconds(seconds: f64) -> String {
     } else {
         format!("\"{}ms\"", (seconds * 1000.0).round())
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use weir_flow::COCO;
+use weir_graph::text_edit::key_text;
 
 use super::camera::polygons;
-use super::graph::key;
 use super::layer::Layer;
 use super::points::Size;
 use super::yaml::Node;
@@ -65,7 +65,7 @@ pub(super) fn read<'a>(layer: Layer<'a>, size: Option<Size>, lines: &mut Vec<Str
         }
         let keys = rule(filter, size);
         if !keys.is_empty() {
-            lines.push(format!("objects.{} = {{ {} }}", key(name), keys.join(", ")));
+            lines.push(format!("objects.{} = {{ {} }}", key_text(name), keys.join(", ")));
         }
     }
     Objects { tracked, thresholds }

@@ -69,6 +69,13 @@ impl Node {
         }
     }
 
+    pub(super) fn items(&self) -> &[Self] {
+        match &self.content {
+            Content::List(items) => items,
+            Content::Scalar(..) | Content::Table(_) => &[],
+        }
+    }
+
     /// True for `key:` without a value, and for an empty list or table.
     fn is_empty(&self) -> bool {
         match &self.content {

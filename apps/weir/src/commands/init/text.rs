@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use weir_flow::{SourceInfo, SourceLogin, mask_credentials};
 
 use crate::error::UserError;
+use crate::graph_text::{one_line, quoted};
 
 /// The graph, with `@NAMES@` in the place of what depends on the source.
 const GRAPH: &str = include_str!("graph.toml");
@@ -59,13 +60,13 @@ pub(super) fn graph(setup: &Setup<'_>) -> Result<String, UserError> {
     let file = if setup.out.as_os_str() == "-" {
         "graph.toml".to_owned()
     } else {
-        remark_text(&setup.out.display().to_string())
+        one_line(&setup.out.display().to_string())
     };
     let clip = setup
         .uri
-        .map_or("CLIP".to_owned(), |uri| remark_text(&mask_credentials(uri)));
+        .map_or("CLIP".to_owned(), |uri| one_line(&mask_credentials(uri)));
     let places = [
-        ("@SEEN@", remark_text(&seen(setup))),
+        ("@SEEN@", one_line(&seen(setup))),
         ("@FILE@", file),
         ("@SLO@", slo(setup.seen).to_owned()),
         ("@SOURCE@", source_table(setup, &stream)?),
@@ -238,18 +239,6 @@ fn stream_name(setup: &Setup<'_>) -> String {
         return STREAM.to_owned();
     }
     name
-}
-
-/// A TOML string in which a dollar sign is one.
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.replace('$', "$$")).to_string()
-}
-
-/// Text of others within a remark: one line.
-fn remark_text(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }
 
 /// To a hundredth, without what says nothing.
