@@ -155,6 +155,16 @@ pub fn has_login(uri: &str) -> bool {
     })
 }
 
+/// Returns user and password as they are written, and the address without them; `None` if the text is no address.
+#[must_use]
+pub fn split_login(uri: &str) -> Option<(Option<&str>, String)> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let (authority, place) = authority_of(rest);
+    let (_, path) = rest.split_at(authority.len());
+    let login = authority.strip_suffix(place)?.strip_suffix('@');
+    Some((login, format!("{scheme}://{place}{path}")))
+}
+
 /// Finds a character that ends the part with user and password although it seems to belong to it. Returns it
 /// with its escaped form; `None` if the address may be meant as it is parsed.
 #[must_use]
@@ -434,6 +444,19 @@ mod tests {
         ] {
             assert_eq!((takes_login(uri), has_login(uri)), (takes, has), "{uri}");
         }
+    }
+
+    #[test]
+    fn logins_are_split_from_addresses() {
+        for (uri, login, bare) in [
+            ("rtsp://u:p@ss@cam:554/1@x", Some("u:p@ss"), "rtsp://cam:554/1@x"),
+            ("http://u@[::1]?x", Some("u"), "http://[::1]?x"),
+            ("http://@cam/", Some(""), "http://cam/"),
+            ("http://cam#@other", None, "http://cam#@other"),
+        ] {
+            assert_eq!(split_login(uri), Some((login, bare.to_owned())), "{uri}");
+        }
+        assert_eq!(split_login("/videos/a@b"), None);
     }
 
     #[test]

@@ -31,8 +31,9 @@ pub(super) fn scheme(uri: &str) -> Option<String> {
         .map(|(scheme, _)| scheme.to_ascii_lowercase())
 }
 
-/// Whether the address is on another machine.
-pub(super) fn is_remote(uri: &str) -> bool {
+/// True if the scheme of the address is one of sources on other machines.
+#[must_use]
+pub fn is_remote(uri: &str) -> bool {
     scheme(uri).is_some_and(|scheme| REMOTE.contains(&scheme.as_str()))
 }
 

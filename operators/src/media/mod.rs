@@ -67,6 +67,7 @@ use weir_flow::{
 
 use crate::onvif::{Camera, PullPoint};
 
+pub use access::is_remote;
 pub use concatenation::concatenate;
 pub use encoder::{Encoding, VideoCodec};
 pub(crate) use ffi::Converter;

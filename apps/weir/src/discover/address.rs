@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_flow::{host, host_problem, mask_credentials, with_small_scheme};
+use weir_flow::{host, host_problem, mask_credentials, split_login, with_small_scheme};
 use weir_operators::onvif::clean;
 
 /// Longest address of a stream.
@@ -20,13 +20,10 @@ pub(super) fn stream(uri: &str, asked: IpAddr, name: &str) -> Result<String, Str
         return refused("it is no address");
     }
     let uri = with_small_scheme(uri);
-    let Some((scheme @ ("rtsp" | "rtsps"), rest)) = uri.split_once("://") else {
+    let is_rtsp = uri.starts_with("rtsp://") || uri.starts_with("rtsps://");
+    let Some((_, address)) = split_login(&uri).filter(|_| is_rtsp) else {
         return refused("it is not rtsp:// or rtsps://");
     };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
-    let address = format!("{scheme}://{place}{path}");
     if let Some((problem, _)) = host_problem(&address) {
         return refused(&format!("it {problem}"));
     }

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use weir_flow::{host_problem, mask_credentials, raw_in_password, takes_login};
+use weir_flow::{host_problem, mask_credentials, raw_in_password, split_login, takes_login};
+use weir_operators::media::is_remote;
 
 use super::yaml::{Content, Node};
 use crate::discover::percent_decoded;
 
-/// Schemes that a source may have.
-const SCHEMES: [&str; 11] = [
-    "rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "rtp", "udp", "tcp", "srt", "mmsh",
-];
 /// Hosts by which Frigate reaches its own go2rtc, and the port there.
 const OWN_HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 const RESTREAM_PORT: &str = "8554";
@@ -139,12 +136,14 @@ fn plain_source(source: &str) -> Option<String> {
     let source = source.trim();
     let source = source.strip_prefix("ffmpeg:").unwrap_or(source);
     let address = source.split('#').next()?;
-    has_known_scheme(address).then(|| address.to_owned())
+    is_remote(address).then(|| address.to_owned())
 }
 
-fn has_known_scheme(address: &str) -> bool {
-    let scheme = address.split_once("://").map(|(scheme, _)| scheme);
-    scheme.is_some_and(|scheme| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+fn is_scheme(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
 /// Takes the secrets out of an address. `camera` names variables for those that have no file.
@@ -163,23 +162,21 @@ pub(super) fn read(camera: &str, address: &str, secrets: &mut Secrets) -> Result
             has_variables: false,
         });
     }
-    if !has_known_scheme(address) {
-        let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
-        return Err(format!("addresses of `{scheme}` are not opened"));
+    if !is_remote(address) {
+        // Only what can be a scheme is shown: commands have passwords in their arguments.
+        let scheme = address.split(':').next().unwrap_or_default();
+        return Err(if is_scheme(scheme) {
+            format!("addresses of `{scheme}` are not opened")
+        } else {
+            "it is no address of a camera".to_owned()
+        });
     }
     if raw_in_password(address).is_some() {
         return Err(
             "its password has a character that must be encoded: / as %2F, ? as %3F, # as %23".to_owned(),
         );
     }
-    let (scheme, rest) = address.split_once("://").unwrap_or_default();
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let (credentials, place) = match authority.rsplit_once('@') {
-        Some((credentials, place)) => (Some(credentials), place),
-        None => (None, authority),
-    };
-    let bare = format!("{scheme}://{place}{path}");
+    let (credentials, bare) = split_login(address).unwrap_or_default();
     if let Some((problem, _)) = host_problem(&bare) {
         return Err(format!("its address {problem}"));
     }
@@ -377,6 +374,8 @@ mod tests {
     fn addresses_that_cannot_be_opened_say_why() {
         for (address, words) in [
             ("exec://S3CR3T", "`exec`"),
+            ("exec:curl -u admin:S3CR3T http://10.0.0.7/1", "`exec`"),
+            ("curl -u S3CR3T http://10.0.0.7/1", "no address"),
             ("rtsp://admin:S3C#R3T@10.0.0.7/1", "%23"),
             ("rtsp:///live", "host"),
             ("rtsp://:S3CR3T@10.0.0.7/1", "without a user"),
