@@ -54,7 +54,7 @@ fn verdict(graph: &Graph) -> String {
     let counted = counted
         .into_iter()
         .filter(|(count, noun)| *count > 0 || *noun != "template");
-    let counted = counted.map(|(count, noun)| format!("{count} {noun}{}", if count == 1 { "" } else { "s" }));
+    let counted = counted.map(|(count, noun)| super::counted(count, noun));
     let counted: Vec<String> = counted.collect();
     format!(
         "{}: {}, SLO {}: no problems",

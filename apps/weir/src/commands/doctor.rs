@@ -76,7 +76,6 @@ pub(crate) fn doctor(settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
 
 fn cpu(settings: &Settings) -> String {
     let cores = cores();
-    let plural = if cores == 1 { "" } else { "s" };
     let memory = std::fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| memory(&text));
@@ -85,7 +84,8 @@ fn cpu(settings: &Settings) -> String {
         |bytes| format!("{bytes} of memory"),
     );
     format!(
-        "{cores} core{plural}: device \"cpu\"; {memory}, {} of it for decoded frames",
+        "{}: device \"cpu\"; {memory}, {} of it for decoded frames",
+        super::counted(cores, "core"),
         settings.frame_memory
     )
 }

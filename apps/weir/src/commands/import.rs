@@ -14,7 +14,7 @@ struct Written {
     path: PathBuf,
     text: String,
     /// Description of a file for its owner alone; `None` for the graph.
-    secret: Option<String>,
+    secret: Option<&'static str>,
 }
 
 /// Writes a graph and files with passwords, and lists what was not taken over.
@@ -57,33 +57,31 @@ pub(crate) fn frigate(args: &ImportFrigate, zoo: &Zoo) -> anyhow::Result<()> {
 
 /// The files to write, the graph last: it names the others.
 fn written(imported: &Imported, out: &Path, files: &Files<'_>) -> Vec<Written> {
-    let secret = |name: String, text: String, what: String| Written {
-        path: out.with_file_name(name),
+    let secret = |path: PathBuf, text: String, what: &'static str| Written {
+        path,
         text,
         secret: Some(what),
     };
     let passwords = imported.passwords.iter().enumerate();
     let mut written: Vec<Written> = passwords
         .map(|(number, password)| {
-            let what = "a password of cameras".to_owned();
-            secret((files.passwords)(number), format!("{password}\n"), what)
+            let path = out.with_file_name((files.passwords)(number));
+            secret(path, format!("{password}\n"), "a password of cameras")
         })
         .collect();
     if let Some(password) = &imported.mqtt_password {
-        let what = "the password of the broker".to_owned();
-        written.push(secret(files.mqtt.to_owned(), format!("{password}\n"), what));
+        let path = out.with_file_name(files.mqtt);
+        written.push(secret(
+            path,
+            format!("{password}\n"),
+            "the password of the broker",
+        ));
     }
     if !imported.variables.is_empty() {
         let variables = imported.variables.iter();
         let lines = variables.map(|(name, value)| format!("{name}='{}'\n", value.replace('\'', r"'\''")));
-        let name = out.with_extension("env");
-        let name = name
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        let what = "variables of the graph with secrets of addresses".to_owned();
-        written.push(secret(name, lines.collect(), what));
+        let what = "variables of the graph with secrets of addresses";
+        written.push(secret(out.with_extension("env"), lines.collect(), what));
     }
     written.push(Written {
         path: out.to_owned(),
@@ -96,7 +94,7 @@ fn written(imported: &Imported, out: &Path, files: &Files<'_>) -> Vec<Written> {
 fn report(imported: &Imported, written: &[Written], config: &str) -> anyhow::Result<()> {
     for file in written {
         let path = file.path.display();
-        match &file.secret {
+        match file.secret {
             Some(what) => output::say(&format!("{path}: {what}; only you can read it"))?,
             None => {
                 let counted = [
@@ -104,7 +102,7 @@ fn report(imported: &Imported, written: &[Written], config: &str) -> anyhow::Res
                     (imported.zones, "zone"),
                     (imported.rules, "rule"),
                 ];
-                let counted = counted.map(|(count, noun)| plural(count, noun));
+                let counted = counted.map(|(count, noun)| super::counted(count, noun));
                 output::say(&format!("{path}: {}", counted.join(", ")))?;
             }
         }
@@ -116,17 +114,13 @@ fn report(imported: &Imported, written: &[Written], config: &str) -> anyhow::Res
     if count > 0 {
         output::say(&format!(
             "not taken over: {}, each with the nearest thing in Weir",
-            plural(count, "setting")
+            super::counted(count, "setting")
         ))?;
     }
     for remark in &imported.left_out {
         output::say(&format!("{config}:{remark}"))?;
     }
     Ok(())
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The commands that come next.

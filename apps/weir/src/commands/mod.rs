@@ -91,3 +91,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Completions(_) | Command::Man(_) => Ok(()),
     }
 }
+
+/// A number with its noun, such as `1 camera` or `2 cameras`.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
