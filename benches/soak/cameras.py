@@ -11,6 +11,9 @@ SCRIPT = ROOT / "tests" / "tests" / "rtsp_cameras" / "camera.py"
 # Debian's own Python: what its packages bring is not found by one that stands before it in PATH.
 PYTHON = "/usr/bin/python3"
 FFMPEG = ["ffmpeg", "-v", "error", "-nostdin", "-y"]
+STREET = ROOT / "videos" / "street-day.mp4"
+# A key picture each second of a clip with 25 frames a second, without sound.
+ENCODE = ["-an", "-c:v", "libx264", "-preset", "veryfast", "-g", "25", "-pix_fmt", "yuv420p"]
 FAULTS = ("kill", "freeze", "garbage", "cut", "stall", "slow")
 
 
@@ -23,16 +26,20 @@ def available() -> bool:
 def write_street(folder: Path) -> Path:
     """Twenty seconds of the street at 640x360, 25 frames a second, with a key picture each second."""
     clip = folder / "street.mp4"
-    encode = ["-vf", "scale=640:360", "-an", "-c:v", "libx264", "-preset", "veryfast", "-g", "25", "-pix_fmt", "yuv420p"]
-    subprocess.run([*FFMPEG, "-i", str(ROOT / "videos" / "street-day.mp4"), *encode, str(clip)], check=True)
+    subprocess.run([*FFMPEG, "-i", str(STREET), "-vf", "scale=640:360", *ENCODE, str(clip)], check=True)
     return clip
 
 
 def write_clip(folder: Path, seconds: float) -> Path:
     """The street again and again, for `seconds`."""
-    clip = folder / "camera.mp4"
-    repeat = [*FFMPEG, "-stream_loop", "-1", "-i", str(write_street(folder)), "-t", f"{seconds:.0f}", "-c", "copy"]
-    subprocess.run([*repeat, str(clip)], check=True)
+    return write_repeated(write_street(folder), seconds)
+
+
+def write_repeated(part: Path, seconds: float) -> Path:
+    """A clip again and again, for `seconds`, beside it."""
+    clip = part.with_name("camera.mp4")
+    repeat = [*FFMPEG, "-stream_loop", "-1", "-i", str(part), "-t", f"{seconds:.0f}", "-c", "copy", str(clip)]
+    subprocess.run(repeat, check=True)
     return clip
 
 

@@ -26,7 +26,7 @@ import tomllib
 from datetime import datetime
 from pathlib import Path
 
-from cameras import FFMPEG, ROOT, Camera, available
+from cameras import ENCODE, FFMPEG, ROOT, STREET, Camera, available, write_repeated
 from mqtt import MOSQUITTO, Broker, Subscriber
 from service import Service
 
@@ -117,16 +117,13 @@ class Watched(Camera):
 
 def write_clip(folder: Path, seconds: float) -> Path:
     """The street and a test card, in turn, with a key picture each second."""
-    turn, clip = folder / "turn.mp4", folder / "camera.mp4"
-    encode = ["-an", "-c:v", "libx264", "-preset", "veryfast", "-g", "25", "-pix_fmt", "yuv420p"]
+    turn = folder / "turn.mp4"
     street = f"[0:v]trim=0:{BUSY_S},scale=640:360,setsar=1[street];[1:v]setsar=1[card];[street][card]concat=n=2:v=1[out]"
     # Bars of colours: in one colour alone the detector finds a bus.
     card = ["-f", "lavfi", "-t", str(EMPTY_S), "-i", "smptebars=size=640x360:rate=25"]
-    inputs = ["-i", str(ROOT / "videos" / "street-day.mp4"), *card]
-    subprocess.run([*FFMPEG, *inputs, "-filter_complex", street, "-map", "[out]", *encode, str(turn)], check=True)
-    repeat = [*FFMPEG, "-stream_loop", "-1", "-i", str(turn), "-t", f"{seconds:.0f}", "-c", "copy", str(clip)]
-    subprocess.run(repeat, check=True)
-    return clip
+    inputs = ["-i", str(STREET), *card]
+    subprocess.run([*FFMPEG, *inputs, "-filter_complex", street, "-map", "[out]", *ENCODE, str(turn)], check=True)
+    return write_repeated(turn, seconds)
 
 
 class Disk:
