@@ -54,21 +54,29 @@ impl Converter {
     }
 }
 
-/// Width, height and extradata of the parameters of a video.
-pub(super) fn video_parameters(parameters: &codec::Parameters) -> (u32, u32, Vec<u8>) {
+/// Extradata of the parameters of a stream; empty where there are none.
+pub(super) fn extradata(parameters: &codec::Parameters) -> Vec<u8> {
     // SAFETY: parameters are never null where FFmpeg made them, and live as long as the reference to them; extradata are as
     // long as is said beside them.
-    let (width, height, extradata) = unsafe {
+    unsafe {
         let parameters = &*parameters.as_ptr();
         let length = usize::try_from(parameters.extradata_size).unwrap_or(0);
-        let extradata = if parameters.extradata.is_null() {
+        if parameters.extradata.is_null() {
             Vec::new()
         } else {
             std::slice::from_raw_parts(parameters.extradata, length).to_vec()
-        };
-        (parameters.width, parameters.height, extradata)
+        }
+    }
+}
+
+/// Width, height and extradata of the parameters of a video.
+pub(super) fn video_parameters(parameters: &codec::Parameters) -> (u32, u32, Vec<u8>) {
+    // SAFETY: as in `extradata`.
+    let (width, height) = unsafe {
+        let parameters = &*parameters.as_ptr();
+        (parameters.width, parameters.height)
     };
-    (width.unsigned_abs(), height.unsigned_abs(), extradata)
+    (width.unsigned_abs(), height.unsigned_abs(), extradata(parameters))
 }
 
 /// Sets extradata, of which there are none. Returns whether there was memory for it.

@@ -20,7 +20,7 @@ use super::orientation::Orientation;
 use super::packet_input::{Packets, read_on};
 use super::packet_reader::{PacketReader, packet_format};
 use super::packet_selection::{LeftOut, PacketSelection, PacketUse};
-use super::packet_times::PacketTimes;
+use super::packet_times::{PacketTimes, tick_ms};
 use super::picture::{Pictures, square_size};
 use super::played::{Played, Resumption};
 use super::sound::Sound;
@@ -127,7 +127,6 @@ impl FfmpegSource {
         let fail = |error: Error| cannot_open(uri, format!("its video cannot be decoded: {error}"));
         let decoder = StreamDecoder::open(stream.parameters().clone(), uri, options).map_err(fail)?;
         let gpu = decoder.gpu();
-        let time_base = stream.time_base();
         let stamped = !open::lacks_timestamps(&input);
         let frames = u64::try_from(stream.frames()).ok().filter(|frames| *frames > 0);
         let declared = rate(stream.avg_frame_rate()).or_else(|| rate(stream.rate()));
@@ -155,7 +154,7 @@ impl FfmpegSource {
         let stream_index = stream.index();
         let sound = open::sound_of(&input, uri, options, info.live);
         let format = packet_format(&stream, stamped, sound.as_ref());
-        let tick_ms = 1000.0 * f64::from(time_base.numerator()) / f64::from(time_base.denominator().max(1));
+        let tick_ms = tick_ms(stream.time_base());
         let times = PacketTimes::new(tick_ms, info.fps.unwrap_or(DEFAULT_FPS), info.live);
         let is_resumable = stamped && info.live && open::comes_in_segments(&input);
         let damage = (stream.parameters().id() == codec::Id::HEVC).then(Damage::default);

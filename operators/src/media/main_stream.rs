@@ -16,7 +16,7 @@ use weir_flow::{
 
 use super::driver_thread::DriverThread;
 use super::packet_reader::{PacketReader, packet_format};
-use super::packet_times::PacketTimes;
+use super::packet_times::{PacketTimes, tick_ms};
 use super::{SourceOptions, open};
 
 /// Longest wait between two polls of the stop flag.
@@ -319,8 +319,7 @@ impl MainReader {
         let Some(stream) = input.streams().best(media::Type::Video) else {
             return Err(format!("{shown}: {}", open::no_video_reason(&self.uri, &input)));
         };
-        let (index, base) = (stream.index(), stream.time_base());
-        let tick_ms = 1000.0 * f64::from(base.numerator()) / f64::from(base.denominator().max(1));
+        let (index, tick_ms) = (stream.index(), tick_ms(stream.time_base()));
         let is_live = open::is_live(&self.uri, &input);
         let sound = open::sound_of(&input, &self.uri, &self.options, is_live);
         let format = packet_format(&stream, !open::lacks_timestamps(&input), sound.as_ref())

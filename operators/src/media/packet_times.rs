@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use ffmpeg_next::Packet;
+use ffmpeg_next::{Packet, Rational};
 
 /// A step between two packets that needs a witness: forward or back by so many milliseconds.
 const MIN_SUSPECT_MS: f64 = 1_000.0;
@@ -20,6 +20,11 @@ const RECENT_STEPS: usize = 5;
 
 /// Growth of the least lag of a live stream over time: clocks drift.
 const DRIFT: f64 = 0.001;
+
+/// Milliseconds of a tick of a time base.
+pub(super) fn tick_ms(base: Rational) -> f64 {
+    1_000.0 * f64::from(base.numerator()) / f64::from(base.denominator().max(1))
+}
 
 /// Corrects the stamps of one stream, in its ticks.
 #[derive(Debug)]

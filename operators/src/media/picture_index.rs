@@ -6,6 +6,7 @@ use ffmpeg_next::{Error, Packet, media};
 use weir_flow::{SourceError, StopFlag};
 
 use super::driver_thread::DriverThread;
+use super::packet_times::tick_ms;
 use super::timeline::Timeline;
 use super::{DEFAULT_FPS, SourceOptions, cannot_open, container, open};
 
@@ -37,8 +38,7 @@ pub fn index_pictures(path: &Path, stop: &StopFlag) -> Result<PictureIndex, Sour
         let reason = "its pictures have no time stamps: put it into a container, such as MP4";
         return Err(cannot_open(&uri, reason));
     }
-    let (index, base) = (stream.index(), stream.time_base());
-    let tick_ms = 1000.0 * f64::from(base.numerator()) / f64::from(base.denominator().max(1));
+    let (index, tick_ms) = (stream.index(), tick_ms(stream.time_base()));
     let fps = f64::from(stream.avg_frame_rate());
     let named = stream.frames();
     let truncation = container::truncation(path, input.format().name());

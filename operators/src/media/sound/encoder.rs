@@ -1,5 +1,8 @@
 //! Sound of any codec that FFmpeg decodes, as AAC without gaps, by FFmpeg's own encoder.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use ffmpeg_next::codec::threading;
 use ffmpeg_next::encoder::audio::Encoder;
 use ffmpeg_next::format::Sample;
@@ -8,6 +11,7 @@ use ffmpeg_next::{ChannelLayout, Error, Packet, Rational, codec, decoder, encode
 use weir_flow::{SoundCodec, SoundFormat};
 
 use super::super::ffi;
+use super::piece;
 
 /// Samples of a frame of AAC.
 pub(super) const FRAME: usize = 1_024;
@@ -25,15 +29,12 @@ const MAX_JITTER_MS: f64 = 60.0;
 /// Longest gap that is filled with silence, in milliseconds; after a longer one, sound begins anew.
 const MAX_FILL_MS: f64 = 20_000.0;
 
-/// A frame of AAC and its presentation time in milliseconds.
-pub(super) type Encoded = (Vec<u8>, f64);
-
 /// Encodes samples, one after the other.
 struct AacEncoder {
     encoder: Encoder,
     rate: u32,
     /// Samples of each channel that do not fill a frame yet.
-    waiting: Vec<Vec<f32>>,
+    waiting: Vec<VecDeque<f32>>,
     /// Samples that were encoded.
     sent: u64,
     /// Time of the first sample in milliseconds.
@@ -64,17 +65,16 @@ impl AacEncoder {
         Ok(Self {
             encoder: audio.open_as(codec)?,
             rate,
-            waiting: vec![Vec::new(); usize::from(channels)],
+            waiting: vec![VecDeque::new(); usize::from(channels)],
             sent: 0,
             origin_ms,
         })
     }
 
     fn format(&self) -> SoundFormat {
-        let (_, _, extradata) = ffi::video_parameters(&codec::Parameters::from(&self.encoder));
         SoundFormat {
             codec: SoundCodec::Aac,
-            extradata: extradata.into(),
+            extradata: ffi::extradata(&codec::Parameters::from(&self.encoder)).into(),
             rate: self.rate,
             channels: self.waiting.len() as u16,
         }
@@ -86,7 +86,7 @@ impl AacEncoder {
 
     /// Time at which the samples so far end, in milliseconds.
     fn end_ms(&self) -> f64 {
-        let waiting = self.waiting.first().map_or(0, Vec::len);
+        let waiting = self.waiting.first().map_or(0, VecDeque::len);
         self.origin_ms + self.ms(self.sent as f64 + waiting as f64)
     }
 
@@ -98,9 +98,9 @@ impl AacEncoder {
     }
 
     /// Frames that are ready; with `is_end`, all that are left.
-    fn take(&mut self, is_end: bool) -> Vec<Encoded> {
+    fn take(&mut self, is_end: bool) -> Vec<weir_flow::Packet> {
         let mut encoded = Vec::new();
-        while let Some(count) = self.waiting.first().map(Vec::len).filter(|count| *count > 0) {
+        while let Some(count) = self.waiting.first().map(VecDeque::len).filter(|count| *count > 0) {
             if count < FRAME && !is_end {
                 break;
             }
@@ -129,13 +129,13 @@ impl AacEncoder {
         encoded
     }
 
-    fn receive(&mut self, encoded: &mut Vec<Encoded>) {
+    fn receive(&mut self, encoded: &mut Vec<weir_flow::Packet>) {
         let mut packet = Packet::empty();
         while self.encoder.receive_packet(&mut packet).is_ok() {
-            let data = packet.data().unwrap_or_default().to_vec();
+            let data = packet.data().unwrap_or_default();
             let at_ms = self.origin_ms + self.ms(packet.pts().unwrap_or(0) as f64);
             if !data.is_empty() {
-                encoded.push((data, at_ms));
+                encoded.push(piece(data, at_ms, self.ms(FRAME as f64)));
             }
             packet = Packet::empty();
         }
@@ -143,13 +143,13 @@ impl AacEncoder {
 }
 
 /// A frame of silence, for a stream of AAC-LC of this rate and number of channels.
-pub(super) fn silent_frame(rate: u32, channels: u16) -> Option<Vec<u8>> {
+pub(super) fn silent_frame(rate: u32, channels: u16) -> Option<Arc<[u8]>> {
     let mut encoder = AacEncoder::new(rate, channels, 0.0).ok()?;
     let frame_ms = encoder.ms(FRAME as f64);
     encoder.add_silence(4.0 * frame_ms);
     // The first ones are those of an encoder that starts.
     let frames = encoder.take(true);
-    frames.into_iter().nth(2).map(|(data, _)| data)
+    frames.into_iter().nth(2).map(|frame| frame.data)
 }
 
 /// Decodes the packets of a stream, and encodes their sound as AAC.
@@ -198,7 +198,7 @@ impl SoundEncoder {
     }
 
     /// Adds silence up to a time in milliseconds.
-    pub(super) fn fill_to(&mut self, ms: f64) -> Vec<Encoded> {
+    pub(super) fn fill_to(&mut self, ms: f64) -> Vec<weir_flow::Packet> {
         let Some(encoder) = &mut self.encoder else {
             return Vec::new();
         };
@@ -207,7 +207,7 @@ impl SoundEncoder {
     }
 
     /// Adds the sound of a packet that begins at `at_ms`, and returns the frames that are ready.
-    pub(super) fn add(&mut self, packet: &Packet, at_ms: f64) -> Vec<Encoded> {
+    pub(super) fn add(&mut self, packet: &Packet, at_ms: f64) -> Vec<weir_flow::Packet> {
         self.begin(at_ms);
         let mut encoded = Vec::new();
         let gap_ms = |encoder: &AacEncoder| at_ms - encoder.end_ms();
@@ -240,7 +240,7 @@ impl SoundEncoder {
     }
 
     /// Returns all that is left; what comes next begins anew.
-    pub(super) fn end(&mut self) -> Vec<Encoded> {
+    pub(super) fn end(&mut self) -> Vec<weir_flow::Packet> {
         self.decoder.flush();
         self.encoder
             .take()
@@ -249,7 +249,7 @@ impl SoundEncoder {
 }
 
 /// Appends the samples of a decoded frame to those of each channel, without the first `surplus` ones.
-fn append(frame: &frame::Audio, channels: &mut [Vec<f32>], surplus: &mut usize) {
+fn append(frame: &frame::Audio, channels: &mut [VecDeque<f32>], surplus: &mut usize) {
     let read: (usize, fn(&[u8]) -> f32) = match frame.format() {
         Sample::U8(_) => (1, |bytes| (f32::from(bytes[0]) - 128.0) / 128.0),
         Sample::I16(_) => (2, |bytes| {
@@ -305,7 +305,7 @@ mod tests {
         let mut frames = encoder.take(false);
         assert!((encoder.end_ms() - 2_000.0).abs() < 0.2);
         frames.extend(encoder.take(true));
-        let times: Vec<f64> = frames.iter().map(|(_, at_ms)| *at_ms).collect();
+        let times: Vec<f64> = frames.iter().map(|frame| frame.pts_ms).collect();
         assert_eq!(times[..3], [872.0, 1_000.0, 1_128.0]);
         assert!(
             times

@@ -7,6 +7,8 @@ mod clock;
 mod encoder;
 mod format;
 
+use std::sync::Arc;
+
 use ffmpeg_next::format::context::Input;
 use ffmpeg_next::{Packet, codec, media};
 use weir_flow::{SoundCodec, SoundFormat};
@@ -14,6 +16,7 @@ use weir_flow::{SoundCodec, SoundFormat};
 use self::clock::SoundClock;
 use self::encoder::{FRAME, SoundEncoder, silent_frame};
 use super::ffi;
+use super::packet_times::tick_ms;
 
 /// Times in milliseconds that depend on the kind of source.
 #[derive(Debug, Clone, Copy)]
@@ -77,31 +80,22 @@ struct Copied {
     /// Duration of a packet in milliseconds, where it does not say it.
     frame_ms: f64,
     /// Data and duration of a packet of silence, if there is one that continues the sound.
-    silence: Option<(Vec<u8>, f64)>,
+    silence: Option<(Arc<[u8]>, f64)>,
     /// Time at which the sound so far ends, in milliseconds.
     end_ms: Option<f64>,
 }
 
-/// A piece of sound: its data, its time and its duration in milliseconds.
-#[derive(Debug, Clone, PartialEq)]
-struct Piece {
-    data: Vec<u8>,
-    at_ms: f64,
-    duration_ms: f64,
-}
-
-impl Piece {
-    fn into_packet(self) -> weir_flow::Packet {
-        weir_flow::Packet {
-            data: self.data.into(),
-            pts_ms: self.at_ms,
-            dts_ms: self.at_ms,
-            duration_ms: self.duration_ms,
-            key: false,
-            sound: true,
-            // The tap's own clock.
-            time_ms: 0,
-        }
+/// A piece of sound, with its time and its duration in milliseconds.
+fn piece(data: impl Into<Arc<[u8]>>, at_ms: f64, duration_ms: f64) -> weir_flow::Packet {
+    weir_flow::Packet {
+        data: data.into(),
+        pts_ms: at_ms,
+        dts_ms: at_ms,
+        duration_ms,
+        key: false,
+        sound: true,
+        // The tap's own clock.
+        time_ms: 0,
     }
 }
 
@@ -114,7 +108,6 @@ impl Sound {
         let Some(stream) = input.streams().best(media::Type::Audio) else {
             return Ok(None);
         };
-        let base = stream.time_base();
         let parameters = stream.parameters().clone();
         let limits = match input.format().name() {
             "rtsp" | "rtp" | "sdp" => OF_RTP,
@@ -123,7 +116,7 @@ impl Sound {
         };
         Ok(Some(Self {
             stream: stream.index(),
-            tick_ms: 1000.0 * f64::from(base.numerator()) / f64::from(base.denominator().max(1)),
+            tick_ms: tick_ms(stream.time_base()),
             clock: SoundClock::new(limits.max_skew_ms),
             work: Work::of(parameters)?,
             patience_ms: limits.patience_ms,
@@ -162,8 +155,7 @@ impl Sound {
             Work::Copy(copied) => copied.end_ms = copied.end_ms.or(Some(dts_ms)),
             Work::Encode(encoder) => encoder.begin(dts_ms),
         }
-        let pieces = self.fill_to(dts_ms - self.patience_ms);
-        packets(pieces)
+        self.fill_to(dts_ms - self.patience_ms)
     }
 
     /// The packets of sound that are ready with a packet of the stream. `offset_ms` is the correction of times of pictures.
@@ -184,22 +176,20 @@ impl Sound {
             // It would have come in time with more patience.
             self.patience_ms = (self.patience_ms * 2.0).min(self.max_patience_ms);
         }
-        let pieces = match &mut self.work {
+        match &mut self.work {
             Work::Copy(copied) => copied.add(packet, at_ms),
-            Work::Encode(encoder) => pieces(encoder.add(packet, at_ms), encoder.format().rate),
-        };
-        packets(pieces)
+            Work::Encode(encoder) => encoder.add(packet, at_ms),
+        }
     }
 
     /// All that is left: the sound is as long as the pictures, of which the last ends at `end_ms`.
     pub(super) fn end(&mut self, end_ms: f64) -> Vec<weir_flow::Packet> {
         let mut rest = self.fill_to(end_ms);
         if let Work::Encode(encoder) = &mut self.work {
-            let rate = encoder.format().rate;
-            rest.extend(pieces(encoder.end(), rate));
+            rest.extend(encoder.end());
         }
         self.pause();
-        packets(rest)
+        rest
     }
 
     fn end_ms(&self) -> Option<f64> {
@@ -209,36 +199,21 @@ impl Sound {
         }
     }
 
-    fn fill_to(&mut self, ms: f64) -> Vec<Piece> {
+    fn fill_to(&mut self, ms: f64) -> Vec<weir_flow::Packet> {
         if self.end_ms().is_none_or(|end_ms| ms <= end_ms) {
             return Vec::new();
         }
         match &mut self.work {
             Work::Copy(copied) => copied.fill_to(ms),
-            Work::Encode(encoder) => pieces(encoder.fill_to(ms), encoder.format().rate),
+            Work::Encode(encoder) => encoder.fill_to(ms),
         }
     }
-}
-
-fn packets(pieces: Vec<Piece>) -> Vec<weir_flow::Packet> {
-    pieces.into_iter().map(Piece::into_packet).collect()
-}
-
-/// Frames of AAC as pieces.
-fn pieces(encoded: Vec<encoder::Encoded>, rate: u32) -> Vec<Piece> {
-    let duration_ms = FRAME as f64 * 1_000.0 / f64::from(rate);
-    let pieces = encoded.into_iter().map(|(data, at_ms)| Piece {
-        data,
-        at_ms,
-        duration_ms,
-    });
-    pieces.collect()
 }
 
 impl Work {
     fn of(parameters: codec::Parameters) -> Result<Self, String> {
         let id = parameters.id();
-        let (_, _, extradata) = ffi::video_parameters(&parameters);
+        let extradata = ffi::extradata(&parameters);
         let is_copied = matches!(id, codec::Id::AAC | codec::Id::OPUS);
         if !is_copied {
             return Ok(Self::Encode(Box::new(SoundEncoder::new(parameters)?)));
@@ -269,7 +244,7 @@ impl Copied {
                 channels,
             },
             frame_ms: OPUS_SILENCE_MS,
-            silence: Some((OPUS_SILENCE.to_vec(), OPUS_SILENCE_MS)),
+            silence: Some((OPUS_SILENCE.into(), OPUS_SILENCE_MS)),
             end_ms: None,
         }
     }
@@ -301,7 +276,7 @@ impl Copied {
     }
 
     /// Adds a packet that begins at `at_ms`, after silence where there is a gap before it. One whose time is over is left out.
-    fn add(&mut self, packet: &Packet, at_ms: f64) -> Vec<Piece> {
+    fn add(&mut self, packet: &Packet, at_ms: f64) -> Vec<weir_flow::Packet> {
         let data = packet.data().unwrap_or_default();
         let (data, duration_ms) = match self.format.codec {
             SoundCodec::Aac => (format::without_adts(data), self.frame_ms),
@@ -314,27 +289,19 @@ impl Copied {
         let mut pieces = self.fill_to(at_ms);
         let at_ms = self.end_ms.map_or(at_ms, |end_ms| at_ms.max(end_ms));
         self.end_ms = Some(at_ms + duration_ms);
-        pieces.push(Piece {
-            data: data.to_vec(),
-            at_ms,
-            duration_ms,
-        });
+        pieces.push(piece(data, at_ms, duration_ms));
         pieces
     }
 
     /// Silence up to a time, in whole packets.
-    fn fill_to(&mut self, ms: f64) -> Vec<Piece> {
+    fn fill_to(&mut self, ms: f64) -> Vec<weir_flow::Packet> {
         let (Some((silence, duration_ms)), Some(mut end_ms)) = (&self.silence, self.end_ms) else {
             return Vec::new();
         };
         let mut pieces = Vec::new();
         // A packet that begins a little early covers the rest.
         while ms - end_ms >= duration_ms * 0.9 && pieces.len() < MAX_SILENCE {
-            pieces.push(Piece {
-                data: silence.clone(),
-                at_ms: end_ms,
-                duration_ms: *duration_ms,
-            });
+            pieces.push(piece(Arc::clone(silence), end_ms, *duration_ms));
             end_ms += duration_ms;
         }
         self.end_ms = Some(end_ms);
