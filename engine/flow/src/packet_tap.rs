@@ -175,17 +175,15 @@ impl PacketTap {
     pub fn on_packet(&self, mut packet: Packet) {
         packet.time_ms = (self.utc_ms)();
         let mut state = self.lock();
-        if !state.retain_alive() {
-            self.is_observed.store(false, Ordering::Relaxed);
+        let is_observed = state.retain_alive();
+        if self.wants_sound() && !state.wants_sound() {
             self.wants_sound.store(false, Ordering::Relaxed);
             state.interleaver = Interleaver::default();
+        }
+        if !is_observed {
+            self.is_observed.store(false, Ordering::Relaxed);
             state.clear_held();
             return;
-        }
-        let wants_sound = state.observers.iter().any(|observed| observed.wants_sound);
-        self.wants_sound.store(wants_sound, Ordering::Relaxed);
-        if !wants_sound {
-            state.interleaver = Interleaver::default();
         }
         if !matches!(state.format, Some(Ok(_))) {
             return;
@@ -242,6 +240,10 @@ impl State {
         !self.observers.is_empty()
     }
 
+    fn wants_sound(&self) -> bool {
+        self.observers.iter().any(|observed| observed.wants_sound)
+    }
+
     fn announce(&mut self, stream: &Arc<str>) {
         self.retain_alive();
         for observed in &mut self.observers {
@@ -258,7 +260,7 @@ impl State {
         packet.pts_ms += offset_ms;
         packet.dts_ms += offset_ms;
         let has_sound = matches!(&self.format, Some(Ok(format)) if format.sound.is_some());
-        let interleaves = has_sound && self.observers.iter().any(|observed| observed.wants_sound);
+        let interleaves = has_sound && self.wants_sound();
         if !packet.sound {
             self.deliver(stream, &packet, |observed| !(interleaves && observed.wants_sound));
         }
