@@ -89,10 +89,9 @@ impl Channel {
     }
 
     /// Sends a note to all watchers, such as the objects of a frame.
-    pub(super) fn note(&self, text: String) {
-        let message = LiveMessage::text(LiveKind::Note, text);
+    pub(super) fn note(&self, note: &LiveMessage) {
         for watcher in &self.lock().watchers {
-            watcher.queue.push(&message);
+            watcher.queue.push(note);
         }
     }
 

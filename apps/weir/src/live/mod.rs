@@ -39,8 +39,8 @@ const MAX_PICTURES_PER_SECOND: u64 = 10;
 /// Shortest interval between two pictures of one stream, in milliseconds.
 const MIN_PICTURE_INTERVAL_MS: u64 = 200;
 
-/// Streams that are watched, by name, with sound and without.
-type Streams = BTreeMap<(String, bool), Weak<Shown>>;
+/// Streams that are watched, by name: without sound, and with it.
+type Streams = BTreeMap<String, [Weak<Shown>; 2]>;
 
 /// The streams that are watched.
 #[derive(Default)]
@@ -85,23 +85,24 @@ impl Live {
         view: LiveView,
         queue: Arc<LiveQueue>,
     ) -> Result<Watching, StreamError> {
-        let key = (name.to_owned(), view == LiveView::Sound);
-        let known = self.lock().get(&key).and_then(Weak::upgrade);
+        let with_sound = view == LiveView::Sound;
+        let place = usize::from(with_sound);
+        let known = self.lock().get(name).and_then(|shown| shown[place].upgrade());
         let shown = match known {
             Some(shown) => shown,
             None => {
-                let channel = Arc::new(Channel::new(view == LiveView::Sound));
+                let channel = Arc::new(Channel::new(with_sound));
                 let packets = control.observe_packets(name, Arc::clone(&channel) as _)?;
                 let shown = Arc::new(Shown {
                     channel,
                     _packets: packets,
                 });
                 let mut all = self.lock();
-                all.retain(|_, shown| shown.strong_count() > 0);
+                all.retain(|_, shown| shown.iter().any(|shown| shown.strong_count() > 0));
+                let known = &mut all.entry(name.to_owned()).or_default()[place];
                 // Another one may have come first.
-                let first = all.get(&key).and_then(Weak::upgrade);
-                first.unwrap_or_else(|| {
-                    all.insert(key, Arc::downgrade(&shown));
+                known.upgrade().unwrap_or_else(|| {
+                    *known = Arc::downgrade(&shown);
                     shown
                 })
             }
@@ -116,20 +117,21 @@ impl Live {
     }
 
     /// The stream with this name where it is watched, without sound and with it.
-    fn shown(&self, name: &str) -> Vec<Arc<Shown>> {
-        if self.watched.load(Ordering::Relaxed) == 0 {
-            return Vec::new();
-        }
-        let all = self.lock();
-        let shown = [false, true].map(|sound| all.get(&(name.to_owned(), sound)).and_then(Weak::upgrade));
-        shown.into_iter().flatten().collect()
+    fn shown(&self, name: &str) -> impl Iterator<Item = Arc<Shown>> {
+        let shown = if self.watched.load(Ordering::Relaxed) == 0 {
+            None
+        } else {
+            let all = self.lock();
+            all.get(name).map(|shown| shown.each_ref().map(Weak::upgrade))
+        };
+        shown.into_iter().flatten().flatten()
     }
 
     /// Interval between two pictures of one stream, in milliseconds. It grows with the number of streams that
     /// need pictures, so that [`MAX_PICTURES_PER_SECOND`] holds for all together.
     fn picture_interval_ms(&self) -> u64 {
         let all = self.lock();
-        let shown = all.values().filter_map(Weak::upgrade);
+        let shown = all.values().flatten().filter_map(Weak::upgrade);
         let count = shown.filter(|shown| shown.channel.wants_pictures()).count() as u64;
         (count * 1_000 / MAX_PICTURES_PER_SECOND).max(MIN_PICTURE_INTERVAL_MS)
     }
@@ -137,11 +139,9 @@ impl Live {
     fn remove(&self, name: &str) {
         self.drops.remove(name);
         self.incidents.remove_stream(name);
-        for sound in [false, true] {
-            let removed = self.lock().remove(&(name.to_owned(), sound));
-            if let Some(shown) = removed.as_ref().and_then(Weak::upgrade) {
-                shown.channel.close();
-            }
+        let removed = self.lock().remove(name);
+        for shown in removed.iter().flatten().filter_map(Weak::upgrade) {
+            shown.channel.close();
         }
     }
 

@@ -8,6 +8,7 @@ use weir_flow::{
 use weir_graph::WhenSlow;
 use weir_operators::ObjectPictures;
 use weir_runtime::Assembly;
+use weir_serve::{LiveKind, LiveMessage};
 
 use super::{Live, notes};
 
@@ -47,8 +48,10 @@ impl Sink for LiveSink {
             self.0.incidents.add(&delivery.stream, incident);
         }
         self.0.stills.offer(delivery);
+        let mut note = None;
         for shown in self.0.shown(&delivery.stream) {
-            shown.channel.note(notes::frame(delivery));
+            let note = note.get_or_insert_with(|| LiveMessage::text(LiveKind::Note, notes::frame(delivery)));
+            shown.channel.note(note);
             if shown.channel.wants_pictures() {
                 let interval_ms = self.0.picture_interval_ms();
                 if shown.channel.takes_picture(delivery.time_ms, interval_ms)

@@ -25,14 +25,15 @@ impl Incidents {
 
     /// Returns the ids of the incidents of some tracks, the newest first.
     pub(crate) fn of_tracks(&self, tracks: &BTreeSet<Track>) -> BTreeMap<Track, Vec<String>> {
-        let state = self.0.lock();
+        let wanted: BTreeSet<(&str, u64)> =
+            tracks.iter().map(|(stream, track)| (&**stream, *track)).collect();
         let mut found: BTreeMap<Track, Vec<String>> = BTreeMap::new();
+        let state = self.0.lock();
         for kept in state.kept.values().rev() {
             let record = &kept.record;
             let Some(track) = record.track else { continue };
-            let track = (record.stream.to_string(), track);
-            if tracks.contains(&track) {
-                let ids = found.entry(track).or_default();
+            if wanted.contains(&(&*record.stream, track)) {
+                let ids = found.entry((record.stream.to_string(), track)).or_default();
                 if ids.len() < MAX_OF_TRACK {
                     ids.push(record.id.to_string());
                 }
