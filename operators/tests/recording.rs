@@ -20,7 +20,7 @@ use crate::common::{open, shipped};
 use crate::small_disk::SmallDisk;
 
 /// 21:30:05 on 23 November 2026, UTC.
-const BEGAN_MS: u64 = 1_795_469_405_000;
+pub(crate) const BEGAN_MS: u64 = 1_795_469_405_000;
 
 pub(crate) fn open_sink(kind: &str, folder: &Path, more: &[(&str, Value)]) -> Box<dyn Sink> {
     let path = ("path", Value::Text(folder.display().to_string()));

@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use tempfile::TempDir;
 use weir_flow::{Connection, Phase, Sink, Source, StopFlag, Value};
@@ -10,39 +9,15 @@ use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::{ArchiveReader, SegmentCache};
 
 use crate::common::shipped;
-use crate::recording::{Camera, accept, incident, open_sink, videos};
-use crate::sound_tracks::{Track, in_step, track};
-
-/// 21:30:05 on 23 November 2026, UTC.
-const BEGAN_MS: u64 = 1_795_469_405_000;
-
-/// Bytes of a packet with a tone; one of silence has fewer.
-const MIN_TONE: u64 = 40;
+use crate::recording::{BEGAN_MS, Camera, accept, incident, open_sink, videos};
+use crate::sound_tracks::{AAC, ALAW, Track, in_step, track, write_with_tone};
 
 /// The shipped clip of twelve seconds, with a tone that `sound` describes: options of its input, and of its encoder.
 fn clip(folder: &TempDir, name: &str, sound: (&[&str], &[&str])) -> PathBuf {
     let path = folder.path().join(name);
-    let (input, encoder) = sound;
-    let made = Command::new("ffmpeg")
-        .args(["-v", "error", "-nostdin", "-y", "-i"])
-        .arg(shipped())
-        .args(input)
-        .args([
-            "-f",
-            "lavfi",
-            "-i",
-            "sine=frequency=440:sample_rate=16000:duration=12",
-        ])
-        .args(["-map", "0:v", "-map", "1:a", "-c:v", "copy"])
-        .args(encoder)
-        .arg(&path)
-        .status()
-        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
-    assert!(made.success(), "{name}");
+    write_with_tone(&shipped(), sound, &path);
     path
 }
-
-const AAC: &[&str] = &["-c:a", "aac"];
 
 fn open_with_sound(path: &Path) -> Box<dyn Source> {
     let options = SourceOptions {
@@ -107,34 +82,30 @@ fn aac_is_copied_into_segments_in_step_with_the_pictures() {
 #[test]
 fn other_codecs_become_aac_and_opus_is_copied() {
     for (name, encoder, expected) in [
-        ("alaw.mov", &["-c:a", "pcm_alaw", "-ar", "8000"][..], "aac"),
+        ("alaw.mov", ALAW, "aac"),
         ("g726.mkv", &["-c:a", "g726", "-ar", "8000", "-b:a", "32k"], "aac"),
-        ("adts.ts", &["-c:a", "aac"], "aac"),
+        ("adts.ts", AAC, "aac"),
         ("opus.mkv", &["-c:a", "libopus"], "opus"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = clip(&folder, name, (&[], encoder));
         for (_, sound) in archived(&folder, &path) {
             assert_eq!(sound.codec, expected, "{name}");
-            let heard = sound.packets.iter().filter(|(_, bytes)| *bytes >= MIN_TONE);
-            assert!(heard.count() * 10 >= sound.packets.len() * 9, "{name}: {sound:?}");
+            let heard = sound.tones_s().count();
+            assert!(heard * 10 >= sound.packets.len() * 9, "{name}: {sound:?}");
         }
     }
 }
 
 #[test]
 fn sound_that_begins_late_and_ends_early_is_silent_there_and_in_step() {
-    for (name, encoder) in [
-        ("late.mp4", AAC),
-        ("late.mov", &["-c:a", "pcm_alaw", "-ar", "8000"][..]),
-    ] {
+    for (name, encoder) in [("late.mp4", AAC), ("late.mov", ALAW)] {
         let folder = tempfile::tempdir().unwrap();
         let path = clip(&folder, name, (&["-itsoffset", "3", "-t", "5"], encoder));
         let segments = archived(&folder, &path);
         let mut heard = Vec::new();
         for (number, (_, sound)) in segments.iter().enumerate() {
-            let tones = sound.packets.iter().filter(|(_, bytes)| *bytes >= MIN_TONE);
-            heard.extend(tones.map(|(at_s, _)| at_s + 4.0 * number as f64));
+            heard.extend(sound.tones_s().map(|at_s| at_s + 4.0 * number as f64));
         }
         let (first_s, last_s) = (heard[0], heard[heard.len() - 1]);
         assert!((first_s - 3.0).abs() <= 0.3, "{name}: it begins at {first_s}");
@@ -170,7 +141,7 @@ fn a_sink_without_sound_records_pictures_alone() {
 #[test]
 fn clips_of_incidents_have_sound_from_before_them_on() {
     let folder = tempfile::tempdir().unwrap();
-    let path = clip(&folder, "alaw.mov", (&[], &["-c:a", "pcm_alaw", "-ar", "8000"]));
+    let path = clip(&folder, "alaw.mov", (&[], ALAW));
     let recorded = folder.path().join("clips");
     let seconds = |key: &'static str| (key, Value::Number(2.0));
     let mut sink = open_sink("clips", &recorded, &[seconds("before"), seconds("after"), SOUND]);
@@ -188,6 +159,16 @@ fn clips_of_incidents_have_sound_from_before_them_on() {
     assert!(video.end_s > 6.0 && sound.codec == "aac", "{}", video.end_s);
 }
 
+/// Exports what an archive recorded from `from_ms` after its beginning on, and returns the path of the video.
+fn exported(folder: &TempDir, reader: &ArchiveReader, from_ms: u64) -> PathBuf {
+    let mut export = reader.export((BEGAN_MS + from_ms, BEGAN_MS + 60_000)).unwrap();
+    let path = folder.path().join("export.mp4");
+    let mut bytes = Vec::new();
+    export.read_to_end(&mut bytes).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
 #[test]
 fn exports_and_listings_have_the_sound_of_segments() {
     let folder = tempfile::tempdir().unwrap();
@@ -197,12 +178,7 @@ fn exports_and_listings_have_the_sound_of_segments() {
     let names = reader.names().unwrap();
     let described = reader.describe(&names[0], &SegmentCache::default()).unwrap();
     assert!(described.unwrap().mime.ends_with(",mp4a.40.2\""));
-    let range = (BEGAN_MS + 1_000, BEGAN_MS + 60_000);
-    let mut export = reader.export(range).unwrap();
-    let exported = folder.path().join("export.mp4");
-    let mut bytes = Vec::new();
-    export.read_to_end(&mut bytes).unwrap();
-    std::fs::write(&exported, bytes).unwrap();
+    let exported = exported(&folder, &reader, 1_000);
     let (video, sound) = in_step(&exported);
     assert_eq!(video.packets.len(), 300);
     assert!((sound.end_s - 12.0).abs() < 0.3, "{}", sound.end_s);
@@ -216,7 +192,7 @@ fn an_export_goes_on_where_sound_begins_stops_or_changes() {
     let sources = [
         shipped(),
         clip(&folder, "aac.mp4", (&[], AAC)),
-        clip(&folder, "alaw.mov", (&[], &["-c:a", "pcm_alaw", "-ar", "8000"])),
+        clip(&folder, "alaw.mov", (&[], ALAW)),
     ];
     for (number, path) in sources.iter().enumerate() {
         let recorded = folder.path().join(format!("archive-{number}"));
@@ -227,11 +203,7 @@ fn an_export_goes_on_where_sound_begins_stops_or_changes() {
         std::fs::copy(&videos(&recorded)[0], all.join(name)).unwrap();
     }
     let reader = ArchiveReader::of_stream(&folder.path().join("all"), "north");
-    let mut export = reader.export((BEGAN_MS, BEGAN_MS + 60_000)).unwrap();
-    let exported = folder.path().join("export.mp4");
-    let mut bytes = Vec::new();
-    export.read_to_end(&mut bytes).unwrap();
-    std::fs::write(&exported, bytes).unwrap();
+    let exported = exported(&folder, &reader, 0);
     assert_eq!(track(&exported, "v").unwrap().packets.len(), 900);
     let sound = track(&exported, "a").unwrap();
     assert!((sound.begin_s() - 12.0).abs() < 0.3, "{}", sound.begin_s());

@@ -1,12 +1,41 @@
-//! Tracks of a video with sound, as ffprobe reads them.
+//! Videos with a tone, and the tracks of a video with sound as ffprobe reads them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(dead_code, reason = "each test program needs some of it")]
 
 use std::path::Path;
 use std::process::Command;
 
 /// Longest time between the begins of two tracks that are in step, and between their ends, in seconds: two frames of AAC at 8 kHz.
 pub(crate) const STEP_S: f64 = 0.26;
+
+/// Bytes of a packet with a tone; one of silence has fewer.
+const MIN_TONE: u64 = 40;
+
+/// Options of the encoder for sound as AAC, and as G.711.
+pub(crate) const AAC: &[&str] = &["-c:a", "aac"];
+pub(crate) const ALAW: &[&str] = &["-c:a", "pcm_alaw", "-ar", "8000"];
+
+/// Writes the pictures of a video with a tone of twelve seconds. `input` are options of the tone, such as when it begins, and
+/// `encoder` those of its encoder.
+pub(crate) fn write_with_tone(pictures: &Path, (input, encoder): (&[&str], &[&str]), to: &Path) {
+    let made = Command::new("ffmpeg")
+        .args(["-v", "error", "-nostdin", "-y", "-i"])
+        .arg(pictures)
+        .args(input)
+        .args([
+            "-f",
+            "lavfi",
+            "-i",
+            "sine=frequency=440:sample_rate=16000:duration=12",
+        ])
+        .args(["-map", "0:v", "-map", "1:a", "-c:v", "copy"])
+        .args(encoder)
+        .arg(to)
+        .status()
+        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
+    assert!(made.success(), "{}", to.display());
+}
 
 /// A track of a file.
 #[derive(Debug)]
@@ -21,6 +50,12 @@ pub(crate) struct Track {
 impl Track {
     pub(crate) fn begin_s(&self) -> f64 {
         self.packets.first().map_or(f64::NAN, |(at_s, _)| *at_s)
+    }
+
+    /// Begins of the packets with a tone.
+    pub(crate) fn tones_s(&self) -> impl Iterator<Item = f64> {
+        let heard = self.packets.iter().filter(|(_, bytes)| *bytes >= MIN_TONE);
+        heard.map(|(at_s, _)| *at_s)
     }
 
     /// Longest time between the begins of two packets.

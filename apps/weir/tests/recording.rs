@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::sound_tracks::{in_step, track};
+use crate::sound_tracks::{ALAW, in_step, track, write_with_tone};
 
 /// Records a camera into segments of four seconds; CLIP and PATH are to be replaced.
 pub(crate) const GRAPH: &str = r#"
@@ -97,15 +97,7 @@ fn a_folder_that_cannot_be_written_to_is_refused_before_a_run() {
 
 /// Records the clip with a tone as G.711, with these keys of the source and the sink; gives the segments.
 fn with_tone(folder: &Path, source: &str, sink: &str) -> Vec<PathBuf> {
-    let made = Command::new("ffmpeg")
-        .args(["-v", "error", "-nostdin", "-y", "-i"])
-        .arg(clip())
-        .args(["-f", "lavfi", "-i", "sine=sample_rate=8000:duration=12"])
-        .args(["-c:v", "copy", "-c:a", "pcm_alaw"])
-        .arg(folder.join("tone.mov"))
-        .status()
-        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
-    assert!(made.success());
+    write_with_tone(&clip(), (&[], ALAW), &folder.join("tone.mov"));
     let graph = GRAPH
         .replace("uri = \"CLIP\"", &format!("uri = \"tone.mov\"\n{source}"))
         .replace("path = \"PATH\"", &format!("path = \"archive\"\n{sink}"));

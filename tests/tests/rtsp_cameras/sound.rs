@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tempfile::TempDir;
 use weir_flow::{Connection, PacketTap, Settings, StopFlag, Value};
 use weir_operators::media::{SourceOptions, source};
 use weir_operators::sinks::sink;
@@ -14,8 +15,21 @@ use crate::sound_tracks::{in_step, track};
 /// Media time that is recorded, in milliseconds.
 const RECORDED_MS: f64 = 9_000.0;
 
-/// Bytes of a packet with a tone; one of silence has fewer.
-const MIN_TONE: u64 = 40;
+/// A clip with sound in a folder of its own; `None` if no cameras can be started.
+fn clip_with_sound() -> Option<(TempDir, PathBuf)> {
+    if !are_available() {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let spec = ClipSpec {
+        name: "clip",
+        fps: 25,
+        size: (320, 180),
+        sound: true,
+    };
+    let clip = write_clip(folder.path(), spec);
+    Some((folder, clip))
+}
 
 /// Records a camera into an archive of segments of three seconds, with its sound if that is wanted.
 fn record(camera: &Camera, folder: &Path, wants_sound: bool) -> Vec<PathBuf> {
@@ -74,8 +88,7 @@ fn tones(segments: &[PathBuf]) -> Vec<f64> {
         }
         let (video, sound) = in_step(path);
         assert_eq!(sound.codec, "aac", "{}", path.display());
-        let heard = sound.packets.iter().filter(|(_, bytes)| *bytes >= MIN_TONE);
-        found.extend(heard.map(|(at_s, _)| begin_s + at_s));
+        found.extend(sound.tones_s().map(|at_s| begin_s + at_s));
         begin_s += video.end_s;
     }
     found
@@ -83,19 +96,9 @@ fn tones(segments: &[PathBuf]) -> Vec<f64> {
 
 #[test]
 fn sound_is_recorded_in_step_whatever_a_camera_sends() {
-    if !are_available() {
+    let Some((folder, clip)) = clip_with_sound() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let clip = write_clip(
-        folder.path(),
-        ClipSpec {
-            name: "clip",
-            fps: 25,
-            size: (320, 180),
-            sound: true,
-        },
-    );
+    };
     // Time in seconds at which the sound begins and ends.
     for (words, expected) in [
         (&["sound"][..], (0.0, 9.0)),
@@ -129,19 +132,9 @@ fn sound_is_recorded_in_step_whatever_a_camera_sends() {
 
 #[test]
 fn a_camera_is_not_asked_for_sound_that_is_not_used() {
-    if !are_available() {
+    let Some((folder, clip)) = clip_with_sound() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let clip = write_clip(
-        folder.path(),
-        ClipSpec {
-            name: "clip",
-            fps: 25,
-            size: (320, 180),
-            sound: true,
-        },
-    );
+    };
     let camera = Camera::start(&clip, &["sound"]);
     let segments = record(&camera, &folder.path().join("archive"), false);
     assert!(segments.iter().all(|path| track(path, "a").is_none()));
