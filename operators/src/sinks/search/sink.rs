@@ -166,14 +166,17 @@ impl SearchSink {
         outcome
     }
 
-    /// Stores tracks that have been seen for a while, and those beyond the bound.
-    fn store_open(&mut self, now_ms: u64) -> Result<(), SinkError> {
+    /// Stores tracks of a stream that have been seen for a while, and those of all streams beyond the bound.
+    fn store_open(&mut self, stream: &Arc<str>, now_ms: u64) -> Result<(), SinkError> {
+        let is_tried = !self.waits(now_ms);
         let is_due = |open: &OpenTrack| {
-            open.stored.is_none() && now_ms.saturating_sub(open.record.began_ms) >= FIRST_STORED_MS
+            let is_old = now_ms.saturating_sub(open.record.began_ms) >= FIRST_STORED_MS;
+            is_tried && open.stored.is_none() && is_old
         };
+        let of_stream = (Arc::clone(stream), 0)..=(Arc::clone(stream), u64::MAX);
         let due: Vec<(Arc<str>, u64)> = self
             .tracks
-            .iter()
+            .range(of_stream)
             .filter(|(_, open)| is_due(open))
             .map(|(key, _)| key.clone())
             .collect();
@@ -204,8 +207,13 @@ impl SearchSink {
         Ok(())
     }
 
+    /// True if the disk failed a moment ago, so that it is not tried again yet.
+    fn waits(&self, now_ms: u64) -> bool {
+        self.outage.is_some() && now_ms < self.retry_at_ms
+    }
+
     fn store(&mut self, open: OpenTrack, now_ms: u64) -> Result<Option<RowPlace>, SinkError> {
-        if self.outage.is_some() && now_ms < self.retry_at_ms {
+        if self.waits(now_ms) {
             self.counts.lost += 1;
             return Ok(None);
         }
@@ -265,7 +273,7 @@ impl Sink for SearchSink {
             self.on_incident(&delivery.stream, incident);
         }
         let ended = self.on_ended(&delivery.stream, &delivery.ended_tracks);
-        ended.and(self.store_open(delivery.time_ms))
+        ended.and(self.store_open(&delivery.stream, delivery.time_ms))
     }
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -293,12 +293,18 @@ fn oldest_tracks_are_removed_by_size_and_by_age() {
     assert!(folder.path().join("notes.rows").exists());
 }
 
+/// Makes the texts of a segment that begins at a time fail, as on a full disk.
+fn fill_disk(folder: &Path, time_ms: u64) -> PathBuf {
+    let stem = crate::sinks::recording::time_name(time_ms, &[]);
+    let texts = folder.join(format!("{stem}.texts"));
+    std::os::unix::fs::symlink("/dev/full", &texts).unwrap();
+    texts
+}
+
 #[test]
 fn a_segment_that_cannot_be_begun_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
-    let stem = crate::sinks::recording::time_name(1_000, &[]);
-    let texts = folder.path().join(format!("{stem}.texts"));
-    std::os::unix::fs::symlink("/dev/full", &texts).unwrap();
+    let texts = fill_disk(folder.path(), 1_000);
     let mut store = Store::open(folder.path(), LIMITS, None).unwrap();
     let track = NewTrack {
         record: record("north", 1, 1_000, ""),
@@ -565,6 +571,19 @@ fn a_track_that_stays_is_found_after_a_minute_and_once() {
     assert_eq!(found(&reader, SearchBy::Time), [1]);
     assert!(reader.picture("north", 1).unwrap().is_some());
     assert_eq!(sink.counts()["tracks"], 1);
+}
+
+#[test]
+fn a_track_that_goes_on_is_tried_again_after_a_failure_of_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    fill_disk(folder.path(), 60_000);
+    let mut sink = open_sink(folder.path());
+    for second in 0..=70 {
+        let accepted = sink.accept(&delivery(1_000 * second, vec![object(1, 0.5, None)]));
+        assert_eq!(accepted.is_err(), second == 60, "{second}");
+        assert_eq!(sink.outage().is_some(), (60..65).contains(&second), "{second}");
+    }
+    assert_eq!((sink.counts()["lost"], sink.counts()["tracks"]), (1, 1));
 }
 
 #[test]
