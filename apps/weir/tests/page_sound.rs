@@ -2,44 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-use std::path::Path;
-use std::process::Command;
-
 use crate::browser::Browser;
 use crate::common::service::{GRAPH, Service};
-use crate::common::stderr;
 use crate::page::{assert_clean, clip};
-
-/// The clip of the folder with a tone, as a camera with a microphone sends it.
-fn add_tone(folder: &Path) {
-    let made = Command::new("ffmpeg")
-        .current_dir(folder)
-        .args([
-            "-loglevel",
-            "error",
-            "-i",
-            "clip.mp4",
-            "-f",
-            "lavfi",
-            "-i",
-            "sine=frequency=440",
-        ])
-        .args([
-            "-map",
-            "0:v",
-            "-map",
-            "1:a",
-            "-shortest",
-            "-c:v",
-            "copy",
-            "-c:a",
-            "aac",
-            "tone.mp4",
-        ])
-        .output()
-        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
-    assert!(made.status.success(), "{}", stderr(&made));
-}
+use crate::sound_tracks::{AAC, write_with_tone};
 
 fn tile(name: &str, rest: &str) -> String {
     format!("document.querySelector('.tile[aria-label={name}]').querySelector({rest})")
@@ -49,7 +15,8 @@ fn tile(name: &str, rest: &str) -> String {
 fn sound_of_one_camera_at_a_time_is_switched_on_by_its_button() {
     let folder = tempfile::tempdir().unwrap();
     clip(folder.path(), "live-room.mp4");
-    add_tone(folder.path());
+    let [silent, with_tone] = ["clip.mp4", "tone.mp4"].map(|name| folder.path().join(name));
+    write_with_tone(&silent, (&[], AAC), &with_tone);
     let sources: String = ["door", "hall", "mute"]
         .map(|name| {
             let sound = if name == "mute" { "" } else { "sound = true\n" };
