@@ -165,6 +165,31 @@ pub fn split_login(uri: &str) -> Option<(Option<&str>, String)> {
     Some((login, format!("{scheme}://{place}{path}")))
 }
 
+/// Returns the bytes of a text with `%40` and the like; percent signs without two digits stay.
+#[must_use]
+pub fn percent_decoded(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while at < bytes.len() {
+        let pair = bytes
+            .get(at + 1..at + 3)
+            .filter(|pair| pair.iter().all(u8::is_ascii_hexdigit));
+        let pair = pair.and_then(|pair| std::str::from_utf8(pair).ok());
+        let byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        match byte {
+            Some(byte) if bytes[at] == b'%' => {
+                out.push(byte);
+                at += 3;
+            }
+            _ => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
 /// Finds a character that ends the part with user and password although it seems to belong to it. Returns it
 /// with its escaped form; `None` if the address may be meant as it is parsed.
 #[must_use]
@@ -457,6 +482,12 @@ mod tests {
             assert_eq!(split_login(uri), Some((login, bare.to_owned())), "{uri}");
         }
         assert_eq!(split_login("/videos/a@b"), None);
+    }
+
+    #[test]
+    fn percent_signs_that_are_no_bytes_stay() {
+        assert_eq!(percent_decoded("a%20b%C3%A4%zz%2%"), "a b\u{e4}%zz%2%".as_bytes());
+        assert_eq!(percent_decoded("%E4"), [0xe4]);
     }
 
     #[test]

@@ -29,7 +29,6 @@ pub(crate) use facts::Found;
 use probe::Answer;
 pub(crate) use report::{as_json, as_text};
 pub(crate) use tables::graph_tables;
-pub(crate) use text::percent_decoded;
 pub(crate) use weir_operators::onvif::Login;
 
 /// Devices that are asked at the same time.

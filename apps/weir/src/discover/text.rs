@@ -1,26 +1,8 @@
 //! Texts of devices as names of a graph, and texts with percent signs.
 
 /// The text of `%20` and the like; bytes that are no UTF-8 are replaced.
-pub(crate) fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while at < bytes.len() {
-        let pair = bytes
-            .get(at + 1..at + 3)
-            .and_then(|pair| std::str::from_utf8(pair).ok());
-        let pair = pair.filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(byte) if bytes[at] == b'%' => {
-                out.push(byte);
-                at += 3;
-            }
-            _ => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+pub(super) fn percent_decoded(text: &str) -> String {
+    String::from_utf8_lossy(&weir_flow::percent_decoded(text)).into_owned()
 }
 
 /// A name for a table of a graph: small letters, digits and `-`; empty if nothing remains.

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use weir_flow::{host_problem, mask_credentials, raw_in_password, split_login, takes_login};
+use weir_flow::{host_problem, mask_credentials, percent_decoded, raw_in_password, split_login, takes_login};
 use weir_operators::media::is_remote;
 
 use super::yaml::{Content, Node};
-use crate::discover::percent_decoded;
 
 /// Hosts by which Frigate reaches its own go2rtc, and the port there.
 const OWN_HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
@@ -151,7 +150,7 @@ fn is_scheme(text: &str) -> bool {
 /// # Errors
 /// The reason why it cannot be the address of a source; it contains no secret.
 pub(super) fn read(camera: &str, address: &str, secrets: &mut Secrets) -> Result<Address, String> {
-    if !address.contains("://") {
+    let Some((scheme, _)) = address.split_once("://") else {
         let (uri, has_variables) = with_variables(address);
         if has_variables || !Path::new(address).is_absolute() || !Path::new(address).exists() {
             return Err("it is neither an address nor a device or a file of this machine".to_owned());
@@ -161,10 +160,10 @@ pub(super) fn read(camera: &str, address: &str, secrets: &mut Secrets) -> Result
             login: None,
             has_variables: false,
         });
-    }
+    };
     if !is_remote(address) {
         // Only what can be a scheme is shown: commands have passwords in their arguments.
-        let scheme = address.split(':').next().unwrap_or_default();
+        let scheme = scheme.split(':').next().unwrap_or_default();
         return Err(if is_scheme(scheme) {
             format!("addresses of `{scheme}` are not opened")
         } else {
@@ -218,12 +217,16 @@ pub(super) fn read(camera: &str, address: &str, secrets: &mut Secrets) -> Result
             "a user and a password in addresses of `{scheme}` cannot be put into a file"
         ));
     }
-    let user = percent_decoded(user);
+    let decoded = |text: &str| {
+        String::from_utf8(percent_decoded(text)).map_err(|_| "its user or password is not UTF-8".to_owned())
+    };
+    let user = decoded(user)?;
     if user.is_empty() || user.contains(':') {
         return Err("it has a password without a user".to_owned());
     }
     let password = password
-        .map(percent_decoded)
+        .map(decoded)
+        .transpose()?
         .filter(|password| !password.is_empty());
     if password
         .as_ref()
@@ -379,6 +382,7 @@ mod tests {
             ("rtsp://admin:S3C#R3T@10.0.0.7/1", "%23"),
             ("rtsp:///live", "host"),
             ("rtsp://:S3CR3T@10.0.0.7/1", "without a user"),
+            ("rtsp://admin:S3CR3T%E4@10.0.0.7/1", "UTF-8"),
             ("srt://admin:S3CR3T@10.0.0.7/1", "`srt`"),
             ("/media/nothing.mp4", "neither"),
             ("", "neither"),
