@@ -77,7 +77,7 @@ pub(crate) fn recorded(archives: Vec<Archive>) -> io::Result<Vec<Archive>> {
 }
 
 /// Privacies that a stream may have.
-pub(crate) fn privacies(graph: &Graph, stream: &str) -> Vec<Privacy> {
+fn privacies(graph: &Graph, stream: &str) -> Vec<Privacy> {
     if let Some(source) = graph.sources().iter().find(|source| source.name == stream) {
         return vec![graph.privacy_of(source, None)];
     }
@@ -88,6 +88,11 @@ pub(crate) fn privacies(graph: &Graph, stream: &str) -> Vec<Privacy> {
         .chain([None])
         .map(|like| graph.privacy_of(&added, like))
         .collect()
+}
+
+/// True if no client may see the pictures of a stream.
+pub(crate) fn is_private(graph: &Graph, stream: &str) -> bool {
+    privacies(graph, stream).iter().any(|privacy| privacy.private)
 }
 
 /// Words for an export that is refused, and what to do.

@@ -132,11 +132,7 @@ fn question_like(
 
 fn private_streams(graph: &Graph) -> BTreeSet<String> {
     let names = graph.sources().iter().map(|source| source.name.clone());
-    let is_private = |name: &String| {
-        let privacies = archives::privacies(graph, name);
-        privacies.iter().any(|privacy| privacy.private)
-    };
-    names.filter(is_private).collect()
+    names.filter(|name| archives::is_private(graph, name)).collect()
 }
 
 /// Reports ways to search that the question wanted and that do not work.

@@ -10,6 +10,12 @@ pub(super) fn invalid(what: impl Into<String>) -> ApiError {
     ApiError::new(Refusal::Invalid, what)
 }
 
+/// The answer to a client that asks for pictures of a private stream.
+pub(super) fn pictures_private(stream: &str) -> ApiError {
+    let what = format!("the pictures of {stream} are private");
+    ApiError::new(Refusal::Forbidden, what).hint("the graph has `private = true` for it")
+}
+
 /// The answer to a refused graph: its text is invalid, or it cannot be changed at runtime.
 pub(super) fn refused_graph(problems: &[Problem]) -> ApiError {
     let message = |problem: &Problem| match problem.line {

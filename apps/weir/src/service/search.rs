@@ -10,6 +10,7 @@ use weir_serve::{ApiError, Refusal, SearchQuery};
 use super::Service;
 use super::archives::time;
 use super::incidents::bounded;
+use super::refusals::pictures_private;
 use crate::archives;
 use crate::live::Filter;
 use crate::lock::lock;
@@ -50,7 +51,7 @@ impl Service {
         self.control()?;
         let (stream, track) = search::parse_id(id).ok_or_else(no_track)?;
         if self.private_streams(Some(&stream)).contains(&stream) {
-            return Err(is_private(&stream));
+            return Err(pictures_private(&stream));
         }
         let picture = self
             .stored_tracks()
@@ -73,12 +74,8 @@ impl Service {
         let loaded = lock(&self.loaded);
         let Some(loaded) = &*loaded else { return names };
         names.extend(loaded.graph.sources().iter().map(|source| source.name.clone()));
-        names.retain(|name| {
-            only.is_none_or(|only| only == name)
-                && archives::privacies(&loaded.graph, name)
-                    .iter()
-                    .any(|privacy| privacy.private)
-        });
+        names
+            .retain(|name| only.is_none_or(|only| only == name) && archives::is_private(&loaded.graph, name));
         names
     }
 
@@ -95,7 +92,7 @@ impl Service {
             .ok_or_else(no_track)?;
         if !filter.shows(&track.0) {
             return Err(match filter.hidden.contains(&track.0) {
-                true => is_private(&track.0),
+                true => pictures_private(&track.0),
                 false => ApiError::new(
                     Refusal::Forbidden,
                     format!("the camera {} is not shown to this client", track.0),
@@ -148,14 +145,6 @@ impl Service {
 fn no_track() -> ApiError {
     let error = ApiError::new(Refusal::NotFound, "there is no such track, or it has no picture");
     error.hint("GET /api/search lists tracks with their ids, STREAM/NUMBER; one that goes on is stored after a minute")
-}
-
-fn is_private(stream: &str) -> ApiError {
-    let error = ApiError::new(
-        Refusal::Forbidden,
-        format!("the pictures of {stream} are private"),
-    );
-    error.hint("the graph has `private = true` for it")
 }
 
 fn unreadable(error: &io::Error) -> ApiError {

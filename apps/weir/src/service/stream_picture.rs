@@ -4,6 +4,7 @@ use weir_runtime::StreamPhase;
 use weir_serve::{ApiError, Refusal};
 
 use super::Service;
+use super::refusals::pictures_private;
 use crate::archives;
 use crate::live::NoStill;
 use crate::lock::lock;
@@ -19,8 +20,7 @@ impl Service {
         let stream = snapshot.streams.iter().find(|stream| stream.name == name);
         let stream = stream.ok_or_else(|| missing(format!("there is no stream {name}")))?;
         if self.is_private(name) {
-            let what = format!("the pictures of {name} are private");
-            return Err(ApiError::new(Refusal::Forbidden, what).hint("the graph has `private = true` for it"));
+            return Err(pictures_private(name));
         }
         if stream.state != StreamPhase::Live {
             let error = missing(format!("no frames of {name} arrive now"));
@@ -39,8 +39,7 @@ impl Service {
     /// True if the graph withholds the video of a stream.
     fn is_private(&self, name: &str) -> bool {
         let loaded = lock(&self.loaded);
-        let Some(loaded) = &*loaded else { return true };
-        let privacies = archives::privacies(&loaded.graph, name);
-        privacies.iter().any(|privacy| privacy.private)
+        let loaded = loaded.as_ref();
+        loaded.is_none_or(|loaded| archives::is_private(&loaded.graph, name))
     }
 }
