@@ -34,7 +34,7 @@ pub(crate) mod target;
 mod tls;
 mod webhook;
 
-use weir_flow::{KeySpec, Settings, SinkCheck, SinkError, SinkFactory, SinkSpec};
+use weir_flow::{KeyKind, KeySpec, Settings, SinkCheck, SinkError, SinkFactory, SinkSpec};
 
 pub use check_writable::check_writable;
 pub use event::{SCHEMA, attributes_value, event_line, incident_value, state_name, track_value, write_event};
@@ -82,6 +82,11 @@ struct SinkKind {
     /// to, and streams may share one.
     file_per_stream: bool,
     create: Create,
+}
+
+/// A key of a sink.
+const fn key(name: &'static str, kind: KeyKind, about: &'static str) -> KeySpec {
+    KeySpec { name, kind, about }
 }
 
 /// Creates a sink from validated keys, for streams whose names are known. It opens nothing.

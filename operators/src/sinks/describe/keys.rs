@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_analytics::transforms::{TimeZone, time_zone};
+use weir_analytics::transforms::TimeZone;
 use weir_flow::{KeyFault, KeyKind, KeySpec, Settings};
 
-use super::super::webhook::{Address, Escape, Template, fault};
+use super::super::webhook::{Address, CA_FILE, Escape, Template, fault, zone};
+use super::super::{alarm_keys, key};
 use super::answers::{AnswerForm, Field, MAX_FIELDS};
 use super::budget::{DayLimits, Prices};
 use super::chat::Chat;
@@ -18,10 +19,6 @@ const MAX_PROMPT: usize = 8 << 10;
 /// Prompt of a graph that names none.
 const PROMPT: &str = "This picture of a camera shows an object of the class \"{{ class }}\". Describe it and what it does in one \
                       short sentence.";
-
-const fn key(name: &'static str, kind: KeyKind, about: &'static str) -> KeySpec {
-    KeySpec { name, kind, about }
-}
 
 /// Amounts of money, tokens and requests.
 const AMOUNT: KeyKind = KeyKind::Number { min: 0.0, max: 1e12 };
@@ -42,11 +39,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         KeyKind::File,
         "file that holds the key of the server, sent as `Authorization: Bearer`; without it no key is sent",
     ),
-    key(
-        "ca_file",
-        KeyKind::File,
-        "certificates of the trusted authorities, as PEM, for an address with `https://` (default those that Mozilla trusts)",
-    ),
+    CA_FILE,
     key(
         "per",
         KeyKind::OneOf(&["incident", "track"]),
@@ -187,7 +180,8 @@ impl Config {
     /// # Errors
     /// All faults of the keys.
     pub(super) fn read(settings: &Settings) -> Result<Self, Vec<KeyFault>> {
-        let mut faults = Vec::new();
+        // Those of the time zone: the other keys of alarms have no meaning here.
+        let mut faults = alarm_keys::faults(settings);
         let address = address(settings, &mut faults);
         let model = settings.text("model").unwrap_or_default();
         if model.is_empty() {
@@ -206,16 +200,6 @@ impl Config {
             "such as prompt = \"What does this {{ class }} do?\"",
             &mut faults,
         );
-        let zone = settings.text("timezone").map_or(Ok(TimeZone::UTC), time_zone);
-        let zone = zone.map_err(|hint| (settings.text("timezone").unwrap_or_default(), hint));
-        let zone = match zone {
-            Ok(zone) => zone,
-            Err((name, hint)) => {
-                let message = format!("`timezone`: \"{name}\" is not a time zone");
-                faults.push(fault("timezone", message, &hint));
-                TimeZone::UTC
-            }
-        };
         let prices = Prices {
             input: settings.number("price_in", 0.0),
             output: settings.number("price_out", 0.0),
@@ -248,7 +232,7 @@ impl Config {
                 form,
             },
             prompt,
-            zone,
+            zone: zone(settings),
             per_track,
             at_end: settings.text("when").map_or(per_track, |when| when == "ended"),
             shown: match settings.text("picture") {

@@ -2,11 +2,7 @@
 
 use weir_flow::{KeyKind, KeySpec};
 
-use super::super::{alarm_keys, event_sink, outbox_keys};
-
-const fn key(name: &'static str, kind: KeyKind, about: &'static str) -> KeySpec {
-    KeySpec { name, kind, about }
-}
+use super::super::{alarm_keys, event_sink, key, outbox_keys, tls};
 
 pub(super) const KEYS: &[KeySpec] = &[
     key(
@@ -24,11 +20,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         KeyKind::OneOf(&["tls", "starttls", "none"]),
         "`tls`: encrypted from the first byte; `starttls`: encrypted before anything is sent; `none`: only for a server on this machine (default `\"tls\"`)",
     ),
-    key(
-        "ca_file",
-        KeyKind::File,
-        "certificates of the trusted authorities, as PEM (default those of the system)",
-    ),
+    tls::CA_FILE,
     key(
         "user",
         KeyKind::Text,

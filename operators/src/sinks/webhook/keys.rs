@@ -2,12 +2,14 @@
 
 use weir_flow::{KeyKind, KeySpec};
 
-use super::super::{alarm_keys, event_sink, outbox_keys};
+use super::super::{alarm_keys, event_sink, key, outbox_keys};
 use super::preset;
 
-const fn key(name: &'static str, kind: KeyKind, about: &'static str) -> KeySpec {
-    KeySpec { name, kind, about }
-}
+pub(in crate::sinks) const CA_FILE: KeySpec = key(
+    "ca_file",
+    KeyKind::File,
+    "certificates of the trusted authorities, as PEM, for an address with `https://` (default those that Mozilla trusts)",
+);
 
 pub(super) const KEYS: &[KeySpec] = &[
     key(
@@ -80,11 +82,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         KeyKind::OneOf(&["weir", "standard"]),
         "form of the signature: `weir` in `X-Weir-Signature`, `standard` as Standard Webhooks have it (default `\"weir\"`)",
     ),
-    key(
-        "ca_file",
-        KeyKind::File,
-        "certificates of the trusted authorities, as PEM, for an address with `https://` (default those that Mozilla trusts)",
-    ),
+    CA_FILE,
     event_sink::TRACKS,
     event_sink::DESCRIPTIONS,
     key(

@@ -14,9 +14,8 @@ mod variables;
 
 pub(super) use self::address::{Address, Receiver, token_fault};
 pub(super) use self::encoding::shortened;
-pub(super) use self::form::fault;
-#[cfg(feature = "mail")]
-pub(super) use self::form::zone;
+pub(super) use self::form::{fault, zone};
+pub(super) use self::keys::CA_FILE;
 pub(super) use self::request::{agent, checked_tls, is_unreached, read};
 pub(super) use self::template::{Escape, Template};
 
