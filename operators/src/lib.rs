@@ -8,6 +8,7 @@ mod ffmpeg_info;
 mod files;
 mod gpu;
 mod heads;
+mod hexadecimal;
 pub mod media;
 mod model;
 pub mod onvif;

@@ -13,7 +13,7 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use sha2::{Digest, Sha256};
 use weir_flow::Settings;
 
-use super::challenge::hex;
+use crate::hexadecimal::hexadecimal;
 
 /// Bytes of a file of certificates: all authorities of a system have a quarter of that.
 const MAX_BYTES: u64 = 1 << 20;
@@ -161,7 +161,7 @@ impl Verifier {
     /// Why a connection to `host` failed, and the remedy.
     pub(super) fn reason(&self, error: &Error, host: &str) -> String {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = found.map_or_else(String::new, |found| format!("sha256:{}", hex(&found)));
+        let found = found.map_or_else(String::new, |found| format!("sha256:{}", hexadecimal(&found)));
         let pin = format!("pin it by `tls_fingerprint = \"{found}\"` if it is the camera's own");
         let aside = "(`tls_verify = false` would accept any)";
         match error {
@@ -286,7 +286,7 @@ pub(in super::super) fn random() -> Result<String, String> {
     let mut bytes = [0; 16];
     let filled = ring::default_provider().secure_random.fill(&mut bytes);
     filled.map_err(|_| "the system gives no random numbers".to_owned())?;
-    Ok(hex(&bytes))
+    Ok(hexadecimal(&bytes))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use md5::Md5;
 use sha2::{Digest, Sha256};
 
 use super::super::userinfo;
+use crate::hexadecimal::hexadecimal;
 
 /// Most that a header of a camera may offer.
 const MAX_PARAMETERS: usize = 64;
@@ -124,15 +125,10 @@ impl Challenge {
     fn hash(&self, parts: &[&[u8]]) -> String {
         let text = parts.concat();
         match self.method {
-            Method::Sha256 => hex(&Sha256::digest(text)),
-            Method::Md5 | Method::Basic => hex(&Md5::digest(text)),
+            Method::Sha256 => hexadecimal(&Sha256::digest(text)),
+            Method::Md5 | Method::Basic => hexadecimal(&Md5::digest(text)),
         }
     }
-}
-
-/// Bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Bytes of a text whose characters stand for one each.

@@ -1,11 +1,8 @@
 //! Mails made of event lines.
 
-use std::fmt::Write as _;
-
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use weir_analytics::transforms::TimeZone;
 use weir_flow::{Settings, SinkError};
 
@@ -13,6 +10,7 @@ use super::super::alarm_keys::as_error;
 use super::super::outbox::Message;
 use super::super::webhook::{Template, shortened, zone};
 use super::template;
+use crate::hexadecimal::digest;
 
 /// Characters of a subject.
 const MAX_SUBJECT_CHARACTERS: usize = 200;
@@ -83,11 +81,7 @@ impl Letter {
             let text = template.render(&event, &self.zone);
             text.map_err(|reason| format!("`{name}`: {reason}"))
         };
-        let subject = render("subject", &self.subject)?;
-        let subject: String = subject
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
+        let subject = without_controls(&render("subject", &self.subject)?);
         let thread = self.id(&["thread", &self.thread_of(&event, message)]);
         let mut mail = lettre::Message::builder()
             .from(self.from.clone())
@@ -134,17 +128,14 @@ impl Letter {
 
     /// Identifier of a mail. The same event has the same, so that mail servers recognise one that arrives twice.
     fn id(&self, names: &[&str]) -> String {
-        let mut digest = Sha256::new();
-        for name in names {
-            digest.update(name.as_bytes());
-            digest.update([0]);
-        }
-        let mut id = String::from("<");
-        for byte in digest.finalize().iter().take(ID_BYTES) {
-            let _ = write!(id, "{byte:02x}");
-        }
-        id + "@" + self.from.email.domain() + ">"
+        format!("<{}@{}>", digest(names, ID_BYTES), self.from.email.domain())
     }
+}
+
+/// A text with a space for each control character.
+pub(super) fn without_controls(text: &str) -> String {
+    let visible = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(visible).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! Topics, all below one prefix. What comes from outside, such as classes, has no separators or wildcards in them.
 
-use sha2::{Digest, Sha256};
 use weir_flow::{Settings, SinkError};
+
+use crate::hexadecimal::digest;
+
+/// Bytes of a digest that tells names apart.
+const DIGEST_BYTES: usize = 8;
 
 #[derive(Debug, Clone)]
 pub(super) struct Topics {
@@ -145,7 +149,11 @@ impl Topics {
         if self.prefix.split('/').all(is_word) {
             self.prefix.replace('/', "_")
         } else {
-            format!("{}_-{}", ascii(&self.prefix), digest(&[&self.prefix]))
+            format!(
+                "{}_-{}",
+                ascii(&self.prefix),
+                digest(&[&self.prefix], DIGEST_BYTES)
+            )
         }
     }
 
@@ -157,7 +165,7 @@ impl Topics {
             return format!("{}_{stream}_{class}", self.prefix);
         }
         let parts = [self.prefix.as_str(), stream, class];
-        format!("{}_-{}", parts.map(ascii).join("_"), digest(&parts))
+        format!("{}_-{}", parts.map(ascii).join("_"), digest(&parts, DIGEST_BYTES))
     }
 }
 
@@ -177,17 +185,6 @@ fn is_word(name: &str) -> bool {
 fn ascii(name: &str) -> String {
     let ascii = |c: char| if is_of_id(c) { c } else { '_' };
     name.chars().take(MAX_OF_ID).map(ascii).collect()
-}
-
-/// Tells names apart.
-fn digest(names: &[&str]) -> String {
-    let mut digest = Sha256::new();
-    for name in names {
-        digest.update(name.as_bytes());
-        digest.update([0]);
-    }
-    let bytes = digest.finalize();
-    bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Why nothing can be published to a topic.
@@ -214,7 +211,7 @@ pub(super) fn plain(name: &str) -> String {
         return name.to_owned();
     }
     let plain: String = name.chars().map(|c| if stays(c) { c } else { '_' }).collect();
-    format!("{plain}-{}", digest(&[name]))
+    format!("{plain}-{}", digest(&[name], DIGEST_BYTES))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
 
+use crate::hexadecimal::hexadecimal;
+
 /// Bytes of a text in one encoded word: a word has at most 75 characters (RFC 2047, 2).
 const WORD_BYTES: usize = 45;
 
@@ -59,11 +61,7 @@ pub(super) fn multipart(parts: &[Part<'_>]) -> (String, Vec<u8>) {
     let mut digest = Sha256::new();
     parts.iter().for_each(|part| digest.update(part.bytes));
     // No part contains its own digest.
-    let boundary: String = digest
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let boundary = hexadecimal(&digest.finalize());
     let mut body = Vec::new();
     for part in parts {
         let file = part.file_name.map(|name| format!("; filename=\"{name}\""));

@@ -5,6 +5,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use sha2::{Digest, Sha256};
 
+use crate::hexadecimal::hexadecimal;
+
 /// Bytes of a block of SHA-256.
 const BLOCK: usize = 64;
 
@@ -53,8 +55,7 @@ impl Signer {
         match self {
             Self::Weir(key) => {
                 let mac = hmac(key, &[time.as_bytes(), b".", body]);
-                let hex: String = mac.iter().map(|byte| format!("{byte:02x}")).collect();
-                vec![("X-Weir-Signature", format!("sha256={hex}"))]
+                vec![("X-Weir-Signature", format!("sha256={}", hexadecimal(&mac)))]
             }
             Self::Standard(key) => {
                 let mac = hmac(key, &[id.as_bytes(), b".", time.as_bytes(), b".", body]);
@@ -88,26 +89,22 @@ fn hmac(key: &[u8], message: &[&[u8]]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-
     /// Test cases 2 and 6 of RFC 4231.
     #[test]
     fn it_is_the_hmac_of_the_standard() {
         assert_eq!(
-            hex(&hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"])),
+            hexadecimal(&hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"])),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
         assert_eq!(
-            hex(&hmac(
+            hexadecimal(&hmac(
                 &[0xaa; 131],
                 &[b"Test Using Larger Than Block-Size Key - Hash Key First"]
             )),
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
         );
         let signer = Signer::new("Jefe", false).expect("any text");
-        let expected = format!("sha256={}", hex(&hmac(b"Jefe", &[b"7.{}"])));
+        let expected = format!("sha256={}", hexadecimal(&hmac(b"Jefe", &[b"7.{}"])));
         assert_eq!(signer.headers("a", 7, b"{}"), [("X-Weir-Signature", expected)]);
     }
 
