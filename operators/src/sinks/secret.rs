@@ -9,6 +9,29 @@ use super::target::{failed, io_failed};
 /// Bytes of a file that holds a secret.
 const MAX_BYTES: u64 = 4 << 10;
 
+/// Characters of a text from which on it is hidden wherever it stands: a shorter one is a part of many words.
+const MIN_HIDDEN: usize = 4;
+
+/// Texts that no message shows.
+#[derive(Debug)]
+pub(super) struct Hidden(Vec<String>);
+
+impl Hidden {
+    pub(super) fn new(texts: impl IntoIterator<Item = String>) -> Self {
+        let texts = texts.into_iter().filter(|text| text.len() >= MIN_HIDDEN);
+        let mut texts: Vec<String> = texts.collect();
+        // A text may be a part of another one.
+        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        Self(texts)
+    }
+
+    /// A text without them.
+    pub(super) fn hide(&self, text: &str) -> String {
+        let hide = |text: String, hidden: &String| text.replace(hidden.as_str(), "***");
+        self.0.iter().fold(text.to_owned(), hide)
+    }
+}
+
 /// The secret of `key`, or in the file that `file_key` names, without the line break at its end; `None` if there is neither.
 ///
 /// # Errors

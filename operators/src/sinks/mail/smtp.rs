@@ -29,10 +29,10 @@ use super::super::event_sink::EventSink;
 use super::super::local_runtime::{LocalRuntime, Signal, Waited};
 use super::super::outbox::{Message, Outbox, Outcome, Transport};
 use super::super::outbox_keys::{self, outbox_options};
-use super::super::secret::secret;
+use super::super::secret::{Hidden, secret};
 use super::super::tls::{self, TlsFiles};
 use super::super::webhook::shortened;
-use super::letter::Letter;
+use super::letter::{Letter, without_controls};
 
 /// Bytes that a server may send within one connection; answers have some hundred.
 const MAX_ANSWERS: usize = 256 << 10;
@@ -45,9 +45,6 @@ const REJECTED: Duration = Duration::from_secs(120);
 
 /// Time for the end of a connection whose mail was accepted or refused.
 const QUIT: Duration = Duration::from_secs(1);
-
-/// Characters of a text from which on it is hidden wherever it stands.
-const MIN_HIDDEN: usize = 4;
 
 pub(super) struct MailFactory(pub(super) Settings);
 
@@ -90,8 +87,7 @@ struct Server {
     port: u16,
     security: Security,
     credentials: Option<Credentials>,
-    /// Texts that no message shows.
-    hidden: Vec<String>,
+    hidden: Hidden,
 }
 
 impl Server {
@@ -116,7 +112,6 @@ impl Server {
                 encoded(&password),
                 password.clone(),
             ];
-            hidden.retain(|text| text.len() >= MIN_HIDDEN);
             credentials = Some(Credentials::new(user.to_owned(), password));
         }
         Ok(Self {
@@ -124,18 +119,13 @@ impl Server {
             port: settings.number("port", port) as u16,
             security,
             credentials,
-            hidden,
+            hidden: Hidden::new(hidden),
         })
     }
 
     /// A reason in the words of the server or of the system, behind the name of the server and without secrets.
     fn said(&self, reason: &str) -> String {
-        let hide = |reason: String, hidden: &String| reason.replace(hidden.as_str(), "***");
-        let reason = self.hidden.iter().fold(reason.to_owned(), hide);
-        let reason: String = reason
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
+        let reason = without_controls(&self.hidden.hide(reason));
         format!("{}:{}: {}", self.host, self.port, shortened(&reason, MAX_REASON))
     }
 

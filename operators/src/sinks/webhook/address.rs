@@ -2,7 +2,7 @@
 
 use weir_flow::{KeyFault, Settings, SinkError};
 
-use super::super::secret::secret;
+use super::super::secret::{Hidden, secret};
 use super::form::fault;
 use super::preset::{Account, Preset};
 
@@ -65,12 +65,8 @@ impl Address {
 pub(in crate::sinks) struct Receiver {
     pub(in crate::sinks) address: Address,
     pub(super) account: Account,
-    /// Texts that no message shows, longest first.
-    hidden: Vec<String>,
+    hidden: Hidden,
 }
-
-/// Characters of a text from which on it is hidden wherever it stands: a shorter one is a part of many words.
-const MIN_HIDDEN: usize = 4;
 
 impl Receiver {
     /// Reads the address and the account from keys and files.
@@ -118,12 +114,11 @@ impl Receiver {
         hidden.extend(account.token.clone());
         hidden.extend(account.topic.clone());
         hidden.extend(secret);
-        hidden.retain(|text| text.len() >= MIN_HIDDEN && !address.shown.contains(text.as_str()));
-        hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        hidden.retain(|text| !address.shown.contains(text.as_str()));
         Self {
             address,
             account,
-            hidden,
+            hidden: Hidden::new(hidden),
         }
     }
 
@@ -134,9 +129,7 @@ impl Receiver {
 
     /// A reason without secrets, behind the host.
     pub(in crate::sinks) fn said(&self, reason: &str) -> String {
-        let hide = |reason: String, hidden: &String| reason.replace(hidden.as_str(), "***");
-        let reason = self.hidden.iter().fold(reason.to_owned(), hide);
-        format!("{}: {reason}", self.address.shown)
+        format!("{}: {}", self.address.shown, self.hidden.hide(reason))
     }
 }
 
