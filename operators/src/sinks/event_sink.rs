@@ -158,11 +158,15 @@ impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
             // Of one incident, several updates may come.
             let id = format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms);
             let event = with_held_back(stream, incident, held_back);
-            let picture = incident.best.as_ref().filter(|_| self.pictures);
-            // Encoded here, so that the queue holds no pixels.
-            let picture = picture.filter(|picture| !picture.jpeg().is_empty());
+            let picture = self.picture(incident);
             self.send(stream, EventKind::Incident, id, &event, picture);
         }
+    }
+
+    /// The picture that is sent with an event of an incident. It is encoded here, so that the queue holds no pixels.
+    fn picture(&self, incident: &Incident) -> Option<Arc<BestShot>> {
+        let picture = incident.best.as_ref().filter(|_| self.pictures);
+        picture.filter(|picture| !picture.jpeg().is_empty()).cloned()
     }
 
     fn send(
@@ -171,14 +175,14 @@ impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
         kind: EventKind,
         id: String,
         event: &Value,
-        picture: Option<&Arc<BestShot>>,
+        picture: Option<Arc<BestShot>>,
     ) {
         self.outbox.push(Message {
             stream: Arc::clone(stream),
             id,
             body: event.to_string().into_bytes(),
             topic: (self.topic)(stream, kind),
-            picture: picture.cloned(),
+            picture,
         });
     }
 }
@@ -199,11 +203,8 @@ impl<T: Fn(&str, EventKind) -> String + Send> Sink for EventSink<T> {
             Notice::Described { sink, description } if self.descriptions.unwrap_or(self.updates) => {
                 let topic = (self.topic)(&description.stream, EventKind::Incident);
                 if let Some(message) = described_message(&self.gate, sink, description, topic) {
-                    let picture = description.incident.best.clone();
-                    self.outbox.push(Message {
-                        picture: picture.filter(|_| self.pictures),
-                        ..message
-                    });
+                    let picture = self.picture(&description.incident);
+                    self.outbox.push(Message { picture, ..message });
                 }
             }
             _ => {}
