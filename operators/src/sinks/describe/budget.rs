@@ -66,8 +66,6 @@ pub(super) struct Budget {
     day: u64,
     /// Usage of that day.
     today: Usage,
-    /// Tokens that are held for requests in flight.
-    reserved: u64,
     /// Tokens of the most expensive request so far.
     largest: Usage,
 }
@@ -81,44 +79,36 @@ impl Budget {
             all: Usage::default(),
             day: 0,
             today: Usage::default(),
-            reserved: 0,
             largest: Usage::new(0, max_output),
         }
     }
 
-    /// Holds tokens for another request: those of the largest one so far. `None` if the day has too few left.
-    pub(super) fn reserve(&mut self, utc_ms: u64) -> Option<u64> {
+    /// Whether another request may begin beside those in flight.
+    pub(super) fn allows(&mut self, in_flight: usize, utc_ms: u64) -> bool {
         self.turn_to(utc_ms);
-        if self.is_spent(utc_ms) {
-            return None;
-        }
-        let reserved = self.largest.total();
-        self.reserved += reserved;
-        Some(reserved)
+        !self.is_spent(in_flight, utc_ms)
     }
 
-    /// True if the day has too few tokens left for another request.
-    pub(super) fn is_spent(&self, utc_ms: u64) -> bool {
+    /// True if the day has too few tokens left for another request beside those in flight. Each of these requests is expected to
+    /// be as expensive as the largest one so far.
+    pub(super) fn is_spent(&self, in_flight: usize, utc_ms: u64) -> bool {
         let is_today = utc_ms / DAY_MS <= self.day;
         let spent = if is_today { self.today } else { Usage::default() };
-        let expected = self.largest.total();
+        let requests = (in_flight as u64).saturating_add(1);
         let over_tokens = self.limits.tokens.is_some_and(|max| {
-            let used = spent.total().saturating_add(self.reserved);
-            used.saturating_add(expected) > max
+            let expected = self.largest.total().saturating_mul(requests);
+            spent.total().saturating_add(expected) > max
         });
-        // Requests in flight are taken for as expensive as the largest one.
-        let in_flight = self.reserved.checked_div(expected).unwrap_or(0);
         let over_price = self.limits.price.is_some_and(|max| {
-            let next = self.prices.millionths(self.largest) * (in_flight + 1) as f64;
-            self.prices.millionths(spent) + next > max * 1e6
+            let expected = self.prices.millionths(self.largest) * requests as f64;
+            self.prices.millionths(spent) + expected > max * 1e6
         });
         over_tokens || over_price
     }
 
-    /// A request ended, for which tokens were held.
-    pub(super) fn settle(&mut self, reserved: u64, usage: Usage, utc_ms: u64) {
+    /// A request ended.
+    pub(super) fn settle(&mut self, usage: Usage, utc_ms: u64) {
         self.turn_to(utc_ms);
-        self.reserved = self.reserved.saturating_sub(reserved);
         self.all.add(usage);
         self.today.add(usage);
         self.largest.input = self.largest.input.max(usage.input);
@@ -156,18 +146,18 @@ mod tests {
         };
         let mut budget = Budget::new(limits, Prices::default(), 100);
         let mut used = 0;
-        while let Some(reserved) = budget.reserve(5) {
-            budget.settle(reserved, Usage::new(150, 50), 6);
+        while budget.allows(0, 5) {
+            budget.settle(Usage::new(150, 50), 6);
             used += 200;
             assert!(used <= 1_000);
         }
         // Another one may need 150 and 100 tokens.
         assert_eq!(used, 800);
-        assert!(budget.is_spent(DAY_MS - 1) && !budget.is_spent(DAY_MS));
-        assert!(budget.reserve(DAY_MS).is_some());
+        assert!(budget.is_spent(0, DAY_MS - 1) && !budget.is_spent(0, DAY_MS));
+        assert!(budget.allows(0, DAY_MS));
         // A clock that goes back.
-        budget.settle(200, Usage::new(900, 50), DAY_MS - 9);
-        assert!(budget.reserve(DAY_MS - 8).is_none());
+        budget.settle(Usage::new(900, 50), DAY_MS - 9);
+        assert!(!budget.allows(0, DAY_MS - 8));
     }
 
     #[test]
@@ -181,12 +171,12 @@ mod tests {
             output: 10.0,
         };
         let mut budget = Budget::new(limits, prices, 100);
-        assert_eq!(budget.reserve(0), Some(100));
-        assert_eq!(budget.reserve(0), Some(100));
-        assert_eq!(budget.reserve(0), Some(100));
-        assert_eq!(budget.reserve(0), None);
+        assert!(budget.allows(0, 0));
+        assert!(budget.allows(1, 0));
+        assert!(budget.allows(2, 0));
+        assert!(!budget.allows(3, 0));
         for _ in 0..3 {
-            budget.settle(100, Usage::new(500, 20), 0);
+            budget.settle(Usage::new(500, 20), 0);
         }
         assert_eq!(budget.cost_millionths(), 3 * 700);
         assert_eq!(
@@ -196,18 +186,43 @@ mod tests {
                 output: 60
             }
         );
-        assert!(
-            budget.reserve(0).is_none(),
-            "the next one may cost 1,500 millionths"
-        );
+        assert!(!budget.allows(0, 0), "the next one may cost 1,500 millionths");
+    }
+
+    #[test]
+    fn requests_in_flight_are_expected_to_be_as_large_as_a_later_one() {
+        let limits = DayLimits {
+            tokens: Some(4_000),
+            price: Some(4.0),
+        };
+        let prices = Prices {
+            input: 1_000.0,
+            output: 1_000.0,
+        };
+        for limits in [
+            DayLimits {
+                price: None,
+                ..limits
+            },
+            DayLimits {
+                tokens: None,
+                ..limits
+            },
+        ] {
+            let mut budget = Budget::new(limits, prices, 100);
+            assert!(budget.allows(2, 0));
+            budget.settle(Usage::new(900, 100), 0);
+            // 1,000 tokens are used, and each of the two in flight and of the next one may take as many.
+            assert!(budget.allows(2, 0) && !budget.allows(3, 0));
+        }
     }
 
     #[test]
     fn counts_of_a_server_that_lies_are_bounded() {
         let mut budget = Budget::new(DayLimits::default(), Prices::default(), 100);
         for _ in 0..3 {
-            let reserved = budget.reserve(0).expect("no limit");
-            budget.settle(reserved, Usage::new(u64::MAX, u64::MAX), 0);
+            assert!(budget.allows(0, 0), "no limit");
+            budget.settle(Usage::new(u64::MAX, u64::MAX), 0);
         }
         assert_eq!(budget.usage().input, 3 * MAX_TOKENS);
     }

@@ -53,8 +53,6 @@ pub(super) struct Question<T> {
     since: Duration,
     due: Duration,
     tries: u32,
-    /// Tokens that the budget holds for it while it is asked.
-    reserved: u64,
     pub(super) subject: T,
 }
 
@@ -193,7 +191,6 @@ impl<T> Questions<T> {
             since: now.since_start,
             due: now.since_start,
             tries: 0,
-            reserved: 0,
             subject,
         };
         self.waiting.insert(number, question);
@@ -229,12 +226,12 @@ impl<T> Questions<T> {
             let due = self.waiting.values().map(|question| question.due).min();
             return Next::Wait(due.map_or(Duration::MAX, |due| due.saturating_sub(at)));
         };
-        let Some(reserved) = self.budget.reserve(now.utc_ms) else {
+        if !self.budget.allows(self.in_flight, now.utc_ms) {
             // Nothing of it is left before the next day.
             self.counts.over_budget += self.waiting.len() as u64;
             self.waiting.clear();
             return Next::Wait(Duration::MAX);
-        };
+        }
         let Some(question) = self.waiting.remove(&number) else {
             return Next::Wait(Duration::ZERO);
         };
@@ -243,7 +240,7 @@ impl<T> Questions<T> {
         if self.limits.per_minute.is_some() {
             self.begun.push_back(at);
         }
-        Next::Ask(Question { reserved, ..question })
+        Next::Ask(question)
     }
 
     /// Takes in the result of a question.
@@ -253,7 +250,7 @@ impl<T> Questions<T> {
             Reply::Answered(usage) | Reply::Wrong(usage, _) => *usage,
             _ => Usage::default(),
         };
-        self.budget.settle(question.reserved, usage, now.utc_ms);
+        self.budget.settle(usage, now.utc_ms);
         match reply {
             Reply::Answered(_) => self.counts.answered += 1,
             Reply::Wrong(..) => self.counts.wrong += 1,
@@ -312,14 +309,7 @@ impl<T> Questions<T> {
             return;
         }
         let due = now.since_start + wait;
-        self.waiting.insert(
-            question.number,
-            Question {
-                due,
-                reserved: 0,
-                ..question
-            },
-        );
+        self.waiting.insert(question.number, Question { due, ..question });
         if self.waiting.len() > self.limits.queue.max(1) {
             self.waiting.pop_first();
             self.counts.crowded_out += 1;
@@ -392,7 +382,7 @@ impl<T> Questions<T> {
 
     /// Reason why incidents are not described at present.
     pub(super) fn outage(&self, utc_ms: u64) -> Option<String> {
-        let spent = self.counts.over_budget > 0 && self.budget.is_spent(utc_ms);
+        let spent = self.counts.over_budget > 0 && self.budget.is_spent(self.in_flight, utc_ms);
         let spent = spent.then(|| "the budget of this day (UTC) is spent".to_owned());
         self.trouble.clone().or(spent)
     }
