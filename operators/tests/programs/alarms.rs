@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
-use weir_flow::{BestShot, Incident, Phase, Rect, Settings, Sink, Value};
+use weir_flow::{Incident, Phase, Settings, Value};
 use weir_operators::sinks::{catalog, sink};
 
-use super::delivered::{dead_letters, delivery, incident, open, reasons, text, wait};
+use super::delivered::{JPEG, TIME_MS, dead_letters, give, open, person, pictured, reasons, text, wait};
 
 /// A request as it came.
 #[derive(Debug, Clone)]
@@ -107,42 +107,6 @@ fn serve(
         reader.get_mut(),
         "HTTP/1.1 {status} x\r\n{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{text}"
     )
-}
-
-fn person(number: usize, time_ms: u64) -> Incident {
-    Incident {
-        class: Some("person".into()),
-        kind: "loitering",
-        phase: Phase::Began,
-        began_ms: time_ms,
-        time_ms,
-        ..incident("north", number)
-    }
-}
-
-/// A person with a picture.
-fn pictured(number: usize) -> Incident {
-    let best = BestShot {
-        picture: Arc::new(JPEG.to_vec()),
-        rect: Rect::new(1.0, 2.0, 30.0, 40.0),
-        score: 0.9,
-        frame: 3,
-        pts_ms: 0.0,
-    };
-    Incident {
-        best: Some(Arc::new(best)),
-        ..person(number, TIME_MS)
-    }
-}
-
-/// Monday, 23 November 2026, 12:00 UTC.
-const TIME_MS: u64 = 1_795_435_200_000;
-
-const JPEG: &[u8] = b"\xff\xd8 a picture \r\n\xff\xd9";
-
-fn give(sink: &mut dyn Sink, incident: Incident) {
-    sink.accept(&delivery("north", Vec::new(), vec![incident]))
-        .unwrap();
 }
 
 /// The request that arrives of one incident.

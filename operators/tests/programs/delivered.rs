@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use weir_flow::{
-    DeliveredObject, Delivery, Frame, Image, Incident, Object, Phase, Points, Rect, Settings, Sink,
+    BestShot, DeliveredObject, Delivery, Frame, Image, Incident, Object, Phase, Points, Rect, Settings, Sink,
     TrackState, Value,
 };
 use weir_operators::sinks::sink;
@@ -48,6 +48,47 @@ pub(crate) fn incident(stream: &str, number: usize) -> Incident {
         attributes: Vec::new(),
         best: None,
     }
+}
+
+/// Monday, 23 November 2026, 12:00 UTC.
+pub(crate) const TIME_MS: u64 = 1_795_435_200_000;
+
+pub(crate) const JPEG: &[u8] = b"\xff\xd8 a picture \r\n\xff\xd9";
+
+/// A best picture with these bytes.
+pub(crate) fn best(jpeg: &[u8]) -> Option<Arc<BestShot>> {
+    Some(Arc::new(BestShot {
+        picture: Arc::new(jpeg.to_vec()),
+        rect: Rect::new(1.0, 2.0, 30.0, 40.0),
+        score: 0.9,
+        frame: 3,
+        pts_ms: 0.0,
+    }))
+}
+
+pub(crate) fn person(number: usize, time_ms: u64) -> Incident {
+    Incident {
+        class: Some("person".into()),
+        kind: "loitering",
+        phase: Phase::Began,
+        began_ms: time_ms,
+        time_ms,
+        ..incident("north", number)
+    }
+}
+
+/// A person with a picture.
+pub(crate) fn pictured(number: usize) -> Incident {
+    Incident {
+        best: best(JPEG),
+        ..person(number, TIME_MS)
+    }
+}
+
+/// Gives a sink an incident of the stream `north`.
+pub(crate) fn give(sink: &mut dyn Sink, incident: Incident) {
+    sink.accept(&delivery("north", Vec::new(), vec![incident]))
+        .unwrap();
 }
 
 /// A car in a track.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_flow::{BestShot, Description, Incident, IncidentValue, Notice, Phase, Rect, Sink, Value};
+use weir_flow::{Description, Incident, IncidentValue, Notice, Phase, Sink, Value};
 
-use super::delivered::{delivery, incident, open, text};
+use super::delivered::{best, delivery, give, incident, open, text};
 use crate::chat_server::{Act, ChatServer};
 
 type Counts = BTreeMap<&'static str, u64>;
@@ -14,13 +14,7 @@ type Counts = BTreeMap<&'static str, u64>;
 /// An incident with a picture.
 fn pictured(stream: &str, number: usize) -> Incident {
     Incident {
-        best: Some(Arc::new(BestShot {
-            picture: Arc::new(format!("JPEG {number}").into_bytes()),
-            rect: Rect::new(1.0, 2.0, 30.0, 40.0),
-            score: 0.9,
-            frame: 3,
-            pts_ms: 1.0,
-        })),
+        best: best(format!("JPEG {number}").as_bytes()),
         track: Some(number as u64),
         ..incident(stream, number)
     }
@@ -34,8 +28,7 @@ fn opened(url: &str, keys: &[(&str, Value)]) -> Box<dyn Sink> {
 
 fn ask(sink: &mut dyn Sink, incidents: impl IntoIterator<Item = Incident>) {
     for incident in incidents {
-        sink.accept(&delivery("north", Vec::new(), vec![incident]))
-            .unwrap();
+        give(sink, incident);
     }
 }
 

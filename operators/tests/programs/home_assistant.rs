@@ -1,15 +1,11 @@
 //! Cameras as Home Assistant and Frigate's automations see them by a real broker: entities, rules, zones, pictures, connections and
 //! reviews.
 
-use std::sync::Arc;
-
 use serde_json::{Value as Json, json};
-use weir_flow::{
-    BestShot, Delivery, Incident, Notice, Overlay, Phase, Rect, Settings, Sink, StreamState, Value,
-};
+use weir_flow::{Delivery, Incident, Notice, Overlay, Phase, Settings, Sink, StreamState, Value};
 use weir_operators::sinks::sink_for;
 
-use super::delivered::{car, delivery, incident, text};
+use super::delivered::{best, car, delivery, incident, text};
 use super::mqtt::{Broker, Watcher};
 
 /// An MQTT sink for streams of a graph.
@@ -45,18 +41,11 @@ fn frame(stream: &str, time_ms: u64, incidents: Vec<Incident>) -> Delivery {
 
 /// A visit of the zone, with a picture.
 fn visit(phase: Phase) -> Incident {
-    let best = BestShot {
-        picture: Arc::new(b"\xff\xd8 a picture".to_vec()),
-        rect: Rect::new(1.0, 2.0, 30.0, 40.0),
-        score: 0.9,
-        frame: 3,
-        pts_ms: 0.0,
-    };
     Incident {
         kind: "zone",
         phase,
         zones: vec!["gate".into()],
-        best: Some(Arc::new(best)),
+        best: best(b"\xff\xd8 a picture"),
         ..incident("north", 1)
     }
 }

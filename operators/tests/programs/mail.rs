@@ -10,9 +10,9 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use weir_flow::{BestShot, Incident, Phase, Rect, Sink, Value};
+use weir_flow::Value;
 
-use super::delivered::{dead_letters, delivery, incident, open, reasons, text, wait};
+use super::delivered::{dead_letters, give, open, pictured, reasons, text, wait};
 use crate::certificates::Certificates;
 
 /// Manner in which a server treats a mail.
@@ -183,37 +183,11 @@ fn serve(tcp: &TcpStream, offer: &Offer, manner: Manner, kept: &Mutex<Kept>) -> 
     }
 }
 
-const JPEG: &[u8] = b"\xff\xd8 a picture \r\n\xff\xd9";
-
-fn person(number: usize) -> Incident {
-    let best = BestShot {
-        picture: Arc::new(JPEG.to_vec()),
-        rect: Rect::new(1.0, 2.0, 30.0, 40.0),
-        score: 0.9,
-        frame: 3,
-        pts_ms: 0.0,
-    };
-    Incident {
-        class: Some("person".into()),
-        kind: "loitering",
-        phase: Phase::Began,
-        // Monday, 23 November 2026, 12:00 UTC.
-        time_ms: 1_795_435_200_000,
-        best: Some(Arc::new(best)),
-        ..incident("north", number)
-    }
-}
-
-fn give(sink: &mut dyn Sink, number: usize) {
-    sink.accept(&delivery("north", Vec::new(), vec![person(number)]))
-        .unwrap();
-}
-
 /// Sends that many incidents, and returns how many were delivered.
 fn send(keys: &[(&str, Value)], incidents: usize) -> u64 {
     let mut mail = open("mail", keys);
     for number in 0..incidents {
-        give(&mut *mail, number);
+        give(&mut *mail, pictured(number));
     }
     let counts = wait(&*mail, |_| {});
     // Mails that were given up without a file are an error.
@@ -317,7 +291,7 @@ fn no_reason_shows_the_password() {
     keys.push(("user", text("weir")));
     keys.push(("password_file", text(secret.to_str().unwrap())));
     let mut mail = open("mail", &keys);
-    give(&mut *mail, 0);
+    give(&mut *mail, pictured(0));
     let outage = loop {
         match mail.outage() {
             Some(outage) => break outage,
