@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::has_runtime;
+use crate::common::{has_runtime, room};
 
 const GRAPH: &str = r#"
 [app]
@@ -20,25 +20,6 @@ slo = "10s"
 uri = "CLIP"
 mode = "lossless"
 sample = "5fps"
-
-[models.detector]
-model = "embedded:live-detector"
-batch = [1, 2, 4]
-
-[modules.objects]
-operator = "detect"
-model = "detector"
-inputs = ["room"]
-
-[modules.tracks]
-operator = "track"
-inputs = ["objects"]
-
-[transforms.here]
-type = "zone"
-inputs = ["tracks"]
-classes = ["person"]
-points = [[0, 0], [1, 0], [1, 1], [0, 1]]
 
 [transforms.pictures]
 type = "best-shot"
@@ -75,12 +56,10 @@ fn clips_and_lines_of_incidents_have_the_best_pictures_of_their_objects() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../videos/live-room.mp4");
-    let graph = GRAPH.replace("CLIP", clip.to_str().unwrap());
-    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
+    std::fs::write(folder.path().join("graph.toml"), room::graph(GRAPH, "room")).unwrap();
     let ran = Command::new(env!("CARGO_BIN_EXE_weir"))
         .args(["replay", "graph.toml"])
-        .arg(&clip)
+        .arg(room::clip())
         .args(["--speed", "max"])
         .current_dir(folder.path())
         .env_remove("RUST_LOG")

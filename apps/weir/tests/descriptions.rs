@@ -1,15 +1,15 @@
 //! A model describes incidents of the clip that ships: the words are events and belong to the incident, and the key is nowhere.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::chat_server::{Act, ChatServer};
 use crate::common::json_schema::{check, undescribed};
-use crate::common::service::Service;
-use crate::common::{has_runtime, stderr};
+use crate::common::service::{self, Service};
+use crate::common::{has_runtime, room, stderr};
 
 const KEY: &str = "sk-SECRET0123456789";
 
@@ -23,25 +23,6 @@ uri = "CLIP"
 mode = "lossless"
 sample = "5fps"
 SOURCE
-
-[models.detector]
-model = "embedded:live-detector"
-batch = [1, 2, 4]
-
-[modules.objects]
-operator = "detect"
-model = "detector"
-inputs = ["room"]
-
-[modules.tracks]
-operator = "track"
-inputs = ["objects"]
-
-[transforms.here]
-type = "zone"
-inputs = ["tracks"]
-classes = ["person"]
-points = [[0, 0], [1, 0], [1, 1], [0, 1]]
 
 [transforms.pictures]
 type = "best-shot"
@@ -87,9 +68,7 @@ fn chat_server() -> ChatServer {
 /// A folder with the graph and the key.
 fn folder(server: &ChatServer, source: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let clip = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../videos/live-room.mp4");
-    let graph = GRAPH
-        .replace("CLIP", clip.to_str().unwrap())
+    let graph = room::graph(GRAPH, "room")
         .replace("URL", &server.url())
         .replace("SOURCE", source);
     std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
@@ -98,9 +77,8 @@ fn folder(server: &ChatServer, source: &str) -> TempDir {
 }
 
 fn weir(folder: &TempDir, arguments: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_weir"))
+    service::weir(folder.path())
         .args(arguments.split(' '))
-        .current_dir(folder.path())
         .env("RUST_LOG", "debug")
         .output()
         .unwrap()

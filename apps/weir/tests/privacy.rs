@@ -12,6 +12,7 @@ use weir_flow::{Frame, PictureLimits, PictureTaker, Rect, StopFlag};
 use weir_operators::ObjectPictures;
 use weir_operators::media::{SourceOptions, source};
 
+use crate::common::room::{self, clip};
 use crate::common::{has_runtime, stderr, stdout};
 
 const GRAPH: &str = r#"
@@ -27,25 +28,6 @@ uri = "CLIP"
 mode = "lossless"
 sample = "5fps"
 privacy = { regions = [[0.8, 0.8], [1, 0.8], [1, 1], [0.8, 1]] }
-
-[models.detector]
-model = "embedded:live-detector"
-batch = [1, 2, 4]
-
-[modules.objects]
-operator = "detect"
-model = "detector"
-inputs = ["live-room"]
-
-[modules.tracks]
-operator = "track"
-inputs = ["objects"]
-
-[transforms.here]
-type = "zone"
-inputs = ["tracks"]
-classes = ["person"]
-points = [[0, 0], [1, 0], [1, 1], [0, 1]]
 
 [transforms.pictures]
 type = "best-shot"
@@ -71,10 +53,6 @@ inputs = ["objects"]
 /// Luma below which a hidden place stays after H.264 or JPEG.
 const DARK: u8 = 45;
 
-fn clip() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../videos/live-room.mp4")
-}
-
 fn weir(folder: &Path, arguments: &[&str]) -> Output {
     let ran = Command::new(env!("CARGO_BIN_EXE_weir"))
         .args(arguments)
@@ -90,7 +68,7 @@ fn weir(folder: &Path, arguments: &[&str]) -> Output {
 fn folder(from: &str, to: &str) -> tempfile::TempDir {
     assert!(GRAPH.contains(from));
     let folder = tempfile::tempdir().unwrap();
-    let graph = GRAPH.replace(from, to).replace("CLIP", clip().to_str().unwrap());
+    let graph = room::graph(&GRAPH.replace(from, to), "live-room");
     std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
     folder
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod json_schema;
 pub(crate) mod place;
+pub(crate) mod room;
 pub(crate) mod service;
 
 use std::path::Path;
