@@ -8,12 +8,10 @@ that came, were delivered in time, and were read rightly in time a second. Needs
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from street import ROOT, WEIR
+from street import ROOT, run_graph
 
 CASCADE = 'cascade = [{ model = "small", certainty = 0.9 }, { model = "large" }]\n'
 RULES = {
@@ -36,17 +34,13 @@ def run(text, seconds):
     """The report, and how many plates were read as their file is called."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        (place / "graph.toml").write_text(text)
-        command = [WEIR, "run", "graph.toml", "--duration", f"{seconds}s", "--report", "report.json"]
-        ended = subprocess.run(command, cwd=place, capture_output=True, text=True)
-        if ended.returncode:
-            sys.exit(ended.stderr)
+        report = run_graph(place, text, seconds)
         right = 0
         for event in map(json.loads, open(place / "events.jsonl")):
             if event["type"] == "frame" and not event.get("late"):
                 said = [o["attributes"]["text"]["text"] for o in event["objects"] if "text" in o["attributes"]]
                 right += said == [Path(event["file"]).stem]
-        return json.loads((place / "report.json").read_text()), right
+        return report, right
 
 
 def main():

@@ -10,8 +10,6 @@ to the run without a sink of the same round. WEIR names the program.
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,9 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import Pipe, Process
 from pathlib import Path
 
-from street import WEIR
-
-ROOT = Path(__file__).resolve().parent.parent
+from street import CLIP, run_graph
 
 GRAPH = """
 [app]
@@ -96,20 +92,9 @@ class Server:
 
 
 def graph(cameras: int, sink: str) -> str:
-    clip = ROOT / "videos" / "street-day.mp4"
     camera = '[sources.camera-{:02}]\nuri = "{}"\nmode = "live"\nloop = true\n'
-    sources = "".join(camera.format(number, clip) for number in range(cameras))
+    sources = "".join(camera.format(number, f"{CLIP}.mp4") for number in range(cameras))
     return GRAPH.format(sources=sources, sink=sink)
-
-
-def run(folder: Path, cameras: int, seconds: float, sink: str) -> dict:
-    """The report of a run."""
-    (folder / "graph.toml").write_text(graph(cameras, sink))
-    command = [WEIR, "run", "graph.toml", "--duration", f"{seconds:.0f}s", "--report", "report.json"]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if ran.returncode:
-        sys.exit(ran.stderr)
-    return json.loads((folder / "report.json").read_text())
 
 
 def main() -> None:
@@ -129,7 +114,7 @@ def main() -> None:
             # So that a machine that slows down favours none.
             order = list(sinks) if number % 2 == 0 else list(sinks)[::-1]
             for name in order:
-                report = run(Path(folder), given.cameras, given.seconds, sinks[name])
+                report = run_graph(Path(folder), graph(given.cameras, sinks[name]), given.seconds)
                 requests, counts = report["requests"], report["sinks"]["words"].get("counts", {})
                 goodput = requests["delivered"] / given.seconds
                 goodputs[name].append(goodput)

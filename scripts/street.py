@@ -1,7 +1,9 @@
-"""The clip of the street that benches read plates in, and what is true of it."""
+"""The clip of the street that benches read plates in, and what is true of it; and runs of graphs."""
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,3 +26,13 @@ def iou(one, other):
     inner = max(wide, 0) * max(high, 0)
     area = lambda box: (box[2] - box[0]) * (box[3] - box[1])
     return inner / (area(one) + area(other) - inner) if inner else 0
+
+
+def run_graph(folder, text, seconds):
+    """The report of a run of a graph in a folder; the bench ends with the error of a run that fails."""
+    (folder / "graph.toml").write_text(text)
+    command = [WEIR, "run", "graph.toml", "--duration", f"{seconds:.0f}s", "--report", "report.json"]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if ran.returncode:
+        sys.exit(ran.stderr)
+    return json.loads((folder / "report.json").read_text())
