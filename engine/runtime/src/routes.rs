@@ -140,6 +140,8 @@ pub(crate) struct Route {
     not_run: BTreeSet<u32>,
     /// Names of the modules that find objects in its frames; only if its pictures hide objects.
     finders: BTreeSet<String>,
+    /// Whether a module reads its frames in tiles, and keeps the findings of those in which nothing changes.
+    pub(crate) keeps_tiles: bool,
     /// Time zone in which its schedules are read; `None`: their own, or UTC.
     pub(crate) zone: Option<TimeZone>,
 }
@@ -182,6 +184,8 @@ impl Route {
         let finders = reached.iter().map(|id| &graph.modules()[*id]);
         let finders = finders.filter(|module| hides_objects && module.finds_objects && runs(module));
         let finders = finders.map(|module| module.name.clone()).collect();
+        let mut modules = reached.iter().map(|id| &graph.modules()[*id]);
+        let keeps_tiles = modules.any(|module| module.tiling().is_some() && module.stage.is_none());
         Self {
             graph: number,
             slo: graph.slo(),
@@ -198,6 +202,7 @@ impl Route {
                 .map(|(id, _)| id)
                 .collect(),
             finders,
+            keeps_tiles,
             zone: scene.zone.clone().or_else(|| graph.timezone().cloned()),
             scene,
         }

@@ -10,6 +10,7 @@ use weir_policy::{
 use weir_types::{ModuleId, StreamId};
 
 use crate::picture_part::part_of;
+use crate::routes::Route;
 use crate::tile_memory::TileMemory;
 
 /// Steps that wait for the event log at most: a second of hundreds of frames.
@@ -114,28 +115,36 @@ impl SharedMotionGate {
         (shared.changes, shared.tiles) = (None, TileMemory::default());
     }
 
-    /// Whether nothing changed in the next picture, which the graph of that number would look at.
-    pub(crate) fn is_still(&self, frame: &Frame, graph: u32) -> bool {
-        let grid = luma_grid(&frame.image);
+    /// Whether nothing changed in the next picture, which would go along that route.
+    pub(crate) fn is_still(&self, frame: &Frame, route: &Route) -> bool {
+        // Pictures of a camera that says what moves are not compared, and so need not be copied from a GPU.
+        let is_by_camera = self.is_by_camera();
+        let grid = if is_by_camera {
+            None
+        } else {
+            luma_grid(&frame.image)
+        };
         let mut shared = self.lock();
-        let Some(grid) = grid else {
+        if grid.is_none() && !is_by_camera {
             shared.changes = None;
             return false;
-        };
+        }
+        let graph = route.graph;
         if shared.graph.replace(graph).is_some_and(|before| before != graph) {
             shared.on(GateEvent::Begun);
         }
         let before_ms = std::mem::replace(&mut shared.scene_ms, frame.pts_ms);
+        let seconds = (frame.pts_ms - before_ms) / 1e3;
+        let changed = grid
+            .as_ref()
+            .map_or(0, |grid| shared.scene.observe(grid, seconds));
         let event = GateEvent::Picture {
             frame: frame.index,
-            changed: shared.scene.observe(&grid, (frame.pts_ms - before_ms) / 1e3),
+            changed,
             at_ms: frame.pts_ms,
         };
-        // A camera that says what moves does not say where.
-        shared.changes = match shared.hold_ms {
-            Some(_) => None,
-            None => Some(Arc::new(shared.scene.changes(frame.pts_ms))),
-        };
+        let changes = (grid.is_some() && route.keeps_tiles).then(|| shared.scene.changes(frame.pts_ms));
+        shared.changes = changes.map(Arc::new);
         let is_still = shared.on(event) == Some(GateDecision::Still);
         if !is_still {
             shared.scene.on_look();
@@ -144,7 +153,7 @@ impl SharedMotionGate {
     }
 
     /// Last changes by the parts of the picture that [`Self::is_still`] was asked about last; `None` where the gate does not
-    /// compare pictures.
+    /// compare pictures, or no module keeps tiles.
     pub(crate) fn changes(&self) -> Option<Arc<AreaChanges>> {
         self.lock().changes.clone()
     }

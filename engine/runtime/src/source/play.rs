@@ -104,7 +104,7 @@ impl SourceThread {
                 continue;
             }
             let is_still =
-                (self.gate.as_ref()).is_some_and(|gate| gate.is_still(&frame, self.target.get().route.graph));
+                (self.gate.as_ref()).is_some_and(|gate| gate.is_still(&frame, &self.target.get().route));
             if let Some(due) = time.due {
                 self.sleep_until(due);
                 // What is not due yet when the run stops was never sent.

@@ -36,13 +36,14 @@ pub struct AreaChanges {
 
 impl AreaChanges {
     /// The last change of each block, from that of each of `columns` by `rows` cells.
-    pub(super) fn new((columns, rows): (usize, usize), cells_ms: impl Iterator<Item = f64>) -> Self {
+    pub(super) fn new((columns, rows): (usize, usize), mut cells_ms: impl Iterator<Item = f64>) -> Self {
         let size = (columns.div_ceil(CELLS), rows.div_ceil(CELLS));
         let mut changed_ms = vec![f64::NEG_INFINITY; size.0 * size.1];
-        for (cell, at_ms) in cells_ms.enumerate() {
-            let (column, row) = (cell % columns.max(1), cell / columns.max(1));
-            if let Some(block) = changed_ms.get_mut(row / CELLS * size.0 + column / CELLS) {
-                *block = block.max(at_ms);
+        for row in 0..rows {
+            for (column, at_ms) in (0..columns).zip(&mut cells_ms) {
+                if let Some(block) = changed_ms.get_mut(row / CELLS * size.0 + column / CELLS) {
+                    *block = block.max(at_ms);
+                }
             }
         }
         Self {
