@@ -213,9 +213,14 @@ impl SourceFactory for Factory {
     fn camera_events(&self) -> Option<Box<dyn CameraEvents>> {
         let connection = &self.options.connection;
         let service = connection.onvif.as_ref()?;
-        // The graph was checked: an address that cannot be used was reported.
-        let camera = Camera::new(&service.address, &self.uri, connection.login.as_ref()).ok()?;
-        Some(Box::new(PullPoint::new(camera, service.channel.clone())))
+        match Camera::new(&service.address, &self.uri, connection.login.as_ref()) {
+            Ok(camera) => Some(Box::new(PullPoint::new(camera, service.channel.clone()))),
+            // The check of the graph reads the host alone.
+            Err(reason) => {
+                tracing::warn!("the camera is not asked for its events: {reason}");
+                None
+            }
+        }
     }
 
     fn check(&self, stop: &StopFlag) -> Result<(), SourceError> {

@@ -3,15 +3,12 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use weir_flow::{SourceLogin, host, host_problem, mask_credentials, with_small_scheme};
+use weir_flow::{SourceLogin, has_login, host_problem, mask_credentials, with_small_scheme};
 
 use super::device::{self, Services};
 use super::soap::{Client, Login, Problem};
-use super::text::{clean, path};
+use super::text::{clean, parts};
 use crate::media::user_and_password;
-
-/// Port of HTTP.
-const HTTP: u16 = 80;
 
 /// Path of the device service where an address has none.
 const SERVICE: &str = "/onvif/device_service";
@@ -60,35 +57,24 @@ impl Camera {
     pub(crate) fn new(address: &str, uri: &str, login: Option<&SourceLogin>) -> Result<Self, String> {
         let small = with_small_scheme(address);
         let shown = || clean(&mask_credentials(address));
-        let Some(rest) = small.strip_prefix("http://") else {
+        if !small.starts_with("http://") {
             return Err(format!("{} is not http://HOST/onvif/device_service", shown()));
-        };
+        }
         if let Some((problem, _)) = host_problem(&small) {
             return Err(format!("{} {problem}", shown()));
         }
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (place, service) = rest.split_at(end);
-        if place.contains('@') {
+        if has_login(&small) {
             let hint = "`user` and `password_file` of the source are for them";
             return Err(format!("{} contains a user: {hint}", shown()));
         }
-        let port = place.rsplit(']').next().and_then(|place| place.rsplit_once(':'));
-        let port = port.map_or(Ok(HTTP), |(_, port)| port.parse());
-        let service = if matches!(service, "" | "/") {
-            SERVICE
-        } else {
-            service
-        };
-        match (host(&small), port, path(service)) {
-            (Some(host), Ok(port), Some(path)) if !host.is_empty() => Ok(Self {
-                host,
-                port,
-                path,
-                uri: uri.to_owned(),
-                login: login.cloned(),
-            }),
-            _ => Err(format!("{} is not an address", shown())),
-        }
+        let (host, port, path) = parts(&small).ok_or_else(|| format!("{} is not an address", shown()))?;
+        Ok(Self {
+            host,
+            port,
+            path: if path == "/" { SERVICE.to_owned() } else { path },
+            uri: uri.to_owned(),
+            login: login.cloned(),
+        })
     }
 
     /// Host and port for messages.
@@ -103,7 +89,7 @@ impl Camera {
     pub(crate) fn connect(&self) -> Result<Connected, Problem> {
         let login = user_and_password(&self.uri, self.login.as_ref()).map_err(Problem::Login)?;
         let login = login.map(|(name, password)| Login { name, password });
-        let host = self.host.trim_matches(['[', ']']);
+        let host = self.host.as_str();
         let found = (host, self.port).to_socket_addrs();
         let found = found.map_err(|error| Problem::Unreached(format!("{host} is not found: {error}")))?;
         let found: Vec<SocketAddr> = found.collect();

@@ -11,6 +11,9 @@ const MAX_CHARS: usize = 120;
 /// Longest path of a service.
 const MAX_PATH: usize = 512;
 
+/// Port of HTTP.
+const HTTP: u16 = 80;
+
 /// One line without control characters.
 #[must_use]
 pub fn clean(text: &str) -> String {
@@ -51,21 +54,26 @@ pub(super) fn place(address: &str, device: SocketAddr) -> Option<(u16, String)> 
     Some((port, path(address)?))
 }
 
-/// Host, port and path of the address of a service over HTTP.
+/// Address, port and path of a service over HTTP at a host that is named by its address.
 #[must_use]
 pub fn service(address: &str) -> Option<(IpAddr, u16, String)> {
+    let (host, port, path) = parts(address)?;
+    Some((host.parse::<IpAddr>().ok()?.to_canonical(), port, path))
+}
+
+/// Host, port and path of the address of a service over HTTP.
+pub(super) fn parts(address: &str) -> Option<(String, u16, String)> {
     let address = with_small_scheme(address);
     let rest = address.strip_prefix("http://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
     let path = if path.is_empty() { "/" } else { path };
-    let host = host(&address)?.parse::<IpAddr>().ok()?;
     let port = match place.rsplit(']').next()?.rsplit_once(':') {
         Some((_, port)) => port.parse().ok()?,
-        None => 80,
+        None => HTTP,
     };
-    is_path(path).then(|| (host.to_canonical(), port, path.to_owned()))
+    Some((host(&address)?, port, path.to_owned())).filter(|_| is_path(path))
 }
 
 #[cfg(test)]
