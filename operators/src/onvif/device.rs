@@ -9,6 +9,12 @@ use super::xml::Element;
 /// Namespace of the device service.
 pub const DEVICE: &str = "http://www.onvif.org/ver10/device/wsdl";
 
+/// Namespace of the media service that all devices have.
+pub const MEDIA: &str = "http://www.onvif.org/ver10/media/wsdl";
+
+/// Namespace of the newer media service, which knows H.265.
+pub const MEDIA_2: &str = "http://www.onvif.org/ver20/media/wsdl";
+
 /// Namespace of types that services share.
 pub const SCHEMA: &str = "http://www.onvif.org/ver10/schema";
 

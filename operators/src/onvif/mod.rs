@@ -16,7 +16,7 @@ mod text;
 mod xml;
 
 pub use deadline::{Deadline, wall_time};
-pub use device::{DEVICE, SCHEMA, Services, capability, clock, services};
+pub use device::{DEVICE, MEDIA, MEDIA_2, SCHEMA, Services, capability, clock, services};
 pub(crate) use events::PullPoint;
 pub(crate) use place::Camera;
 pub use soap::{Client, Login, Problem};

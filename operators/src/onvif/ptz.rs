@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use super::deadline::Deadline;
+use super::device::{MEDIA, MEDIA_2};
 use super::place::Camera;
 use super::soap::{Client, Problem};
 use super::text::{clean, path, place, xml_escaped};
 
 const PTZ: &str = "http://www.onvif.org/ver20/ptz/wsdl";
-const MEDIA: &str = "http://www.onvif.org/ver10/media/wsdl";
-const MEDIA_2: &str = "http://www.onvif.org/ver20/media/wsdl";
 
 /// Presets of a camera that are read: cameras have up to 300.
 const MAX_PRESETS: usize = 512;
@@ -55,8 +54,7 @@ impl Presets {
         let address = connected.service(PTZ, "PTZ")?.ok_or_else(none)?;
         let (port, ptz) = place(&address, connected.device).ok_or_else(none)?;
         let mut profile = None;
-        for namespace in [MEDIA_2, MEDIA] {
-            let category = if namespace == MEDIA { "Media" } else { "Media2" };
+        for (namespace, category) in [(MEDIA_2, "Media2"), (MEDIA, "Media")] {
             let media = connected.service(namespace, category)?;
             let Some(media) = media.as_deref().and_then(path) else {
                 continue;

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use weir_operators::onvif::{self, Client, DEVICE, Element, Login, Problem, SCHEMA, clean, xml_escaped};
+use weir_operators::onvif::{
+    self, Client, DEVICE, Element, Login, MEDIA, MEDIA_2, Problem, SCHEMA, clean, xml_escaped,
+};
 
 use super::address;
 use super::brands;
 use super::facts::{Camera, Device, Stream};
 use super::probe::Answer;
-
-const MEDIA: &str = "http://www.onvif.org/ver10/media/wsdl";
-const MEDIA_2: &str = "http://www.onvif.org/ver20/media/wsdl";
 
 /// Profiles of a device whose addresses are asked for.
 const MAX_PROFILES: usize = 128;
