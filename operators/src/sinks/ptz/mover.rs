@@ -13,7 +13,7 @@ use crate::onvif::ptz::{Preset, Presets};
 const MAX_TRIES: u32 = 3;
 const RETRY_WAIT: Duration = Duration::from_secs(1);
 
-/// Time between two looks whether it is stopped, or the camera is free.
+/// Time between two looks whether the camera is free.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Longest wait for a thread that was stopped.
@@ -67,18 +67,24 @@ impl Shared {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Asks the thread to end. Behind the lock, so that no wait begins without seeing the flag.
+    fn stop(&self) {
+        let state = self.lock();
+        self.stopped.store(true, Ordering::Relaxed);
+        drop(state);
+        self.changed.notify_all();
+    }
+
     fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
     /// Waits for so long, or until it is stopped.
     fn pause(&self, time: Duration) {
-        let mut left = time;
-        while !left.is_zero() && !self.is_stopped() {
-            let step = left.min(POLL);
-            std::thread::sleep(step);
-            left -= step;
-        }
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), time, |_| !self.is_stopped());
+        drop(waited);
     }
 }
 
@@ -137,8 +143,7 @@ impl MoverThread {
 
     /// Ends the thread; a camera that does not answer is waited for no longer than [`MAX_STOP`].
     pub(super) fn stop(&self) {
-        self.shared.stopped.store(true, Ordering::Relaxed);
-        self.shared.changed.notify_all();
+        self.shared.stop();
         let state = self.shared.lock();
         let waited = self
             .shared
@@ -150,12 +155,19 @@ impl MoverThread {
 
 impl Drop for MoverThread {
     fn drop(&mut self) {
-        self.shared.stopped.store(true, Ordering::Relaxed);
-        self.shared.changed.notify_all();
+        self.shared.stop();
     }
 }
 
 impl Mover {
+    /// Name of the preset that a move goes to.
+    fn wanted(&self, moved: &Move) -> &str {
+        match moved {
+            Move::Preset(_) => &self.preset,
+            Move::Home => self.home.as_ref().unwrap_or(&self.preset),
+        }
+    }
+
     /// The presets of the camera, in which those of the sink are.
     ///
     /// # Errors
@@ -195,16 +207,16 @@ impl Mover {
     }
 
     fn log(&self, moved: &Move, result: &Result<Preset, String>) {
-        let (incident, wanted) = match moved {
-            Move::Preset(incident) => (&**incident, self.preset.as_str()),
-            Move::Home => ("", self.home.as_deref().unwrap_or_default()),
+        let incident = match moved {
+            Move::Preset(incident) => &**incident,
+            Move::Home => "",
         };
         match result {
             Ok(preset) => {
                 tracing::info!(camera = %self.name, preset = %preset.name, incident, "the camera moved to a preset");
             }
             Err(reason) => {
-                tracing::warn!(camera = %self.name, preset = %wanted, incident, "the camera was not moved: {reason}");
+                tracing::warn!(camera = %self.name, preset = %self.wanted(moved), incident, "the camera was not moved: {reason}");
             }
         }
     }
@@ -215,10 +227,7 @@ impl Mover {
         shared: &Shared,
         presets: &mut Option<Presets>,
     ) -> Result<Preset, String> {
-        let wanted = match next {
-            Move::Preset(_) => &self.preset,
-            Move::Home => self.home.as_ref().unwrap_or(&self.preset),
-        };
+        let wanted = self.wanted(next);
         let mut last = String::new();
         for attempt in 0..MAX_TRIES {
             if attempt > 0 {
@@ -264,13 +273,17 @@ fn wait_for_move(shared: &Shared) -> Option<Move> {
         if let Some(next) = state.plan.next(now_ms) {
             return Some(next);
         }
-        let wait = state.plan.wait_ms(now_ms).map(Duration::from_millis);
-        // A wait without an end would miss a flag that was raised just now.
-        let wait = wait
-            .unwrap_or(POLL * 10)
-            .clamp(Duration::from_millis(1), POLL * 10);
-        let woken = shared.changed.wait_timeout(state, wait);
-        state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        state = match state.plan.wait_ms(now_ms) {
+            Some(wait_ms) => {
+                let wait = Duration::from_millis(wait_ms.max(1));
+                let woken = shared.changed.wait_timeout(state, wait);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => {
+                let woken = shared.changed.wait(state);
+                woken.unwrap_or_else(PoisonError::into_inner)
+            }
+        };
     }
 }
 
