@@ -9,7 +9,7 @@ use std::sync::Arc;
 use weir_flow::{ModuleOutput, Object, Rect};
 
 use super::geometry::{Anchor, Position};
-use super::ground::GroundMap;
+use super::ground::{GroundMap, GroundView};
 use super::spec::Outline;
 
 /// Bounds of the objects of a class. Areas are parts of the frame's; sides of a ratio are in pixels.
@@ -72,19 +72,9 @@ impl ObjectFilter {
         rules.any(|rule| rule.min_height_m.is_some() || rule.max_height_m.is_some())
     }
 
-    /// Whether an object is within bounds of its height. One that the frame cuts above is at least as high as its box; one that it cuts
-    /// below, or that does not stand on the ground, has no height.
-    fn has_height(&self, rect: &Rect, size: (u32, u32), (min, max): (Option<f64>, Option<f64>)) -> bool {
-        let Some(ground) = self.ground.as_ref().filter(|_| min.or(max).is_some()) else {
-            return true;
-        };
-        let is_cut_below = f64::from(rect.y1) > f64::from(size.1) - 1.0;
-        let view = ground.view(size).filter(|_| !is_cut_below);
-        let Some(height) = view.and_then(|view| view.height_m(rect)) else {
-            return true;
-        };
-        let is_cut_above = rect.y0 < 1.0;
-        min.is_none_or(|min| height >= min || is_cut_above) && max.is_none_or(|max| height <= max)
+    /// The ground as frames of that size show it, if objects have bounds of their heights.
+    fn ground_of(&self, size: (u32, u32)) -> Option<GroundView> {
+        self.ground.as_ref().filter(|_| self.has_heights())?.view(size)
     }
 
     /// Polygons, each with its class, and whether objects are kept within it or left out.
@@ -101,6 +91,10 @@ impl ObjectFilter {
     /// Judges an object of a frame of that size.
     #[must_use]
     pub fn judge(&self, object: &Object, size: (u32, u32)) -> Verdict {
+        self.judge_on(object, size, self.ground_of(size).as_ref())
+    }
+
+    fn judge_on(&self, object: &Object, size: (u32, u32), ground: Option<&GroundView>) -> Verdict {
         let (width, height) = (f64::from(size.0), f64::from(size.1));
         let own = self.classes.get(&object.class);
         let bound = |of: fn(&ObjectRule) -> Option<f64>| own.and_then(of).or_else(|| of(&self.all));
@@ -125,7 +119,7 @@ impl ObjectFilter {
             (rule.only.is_empty() || rule.only.iter().any(is_in)) && !rule.ignore.iter().any(is_in)
         });
         let heights = (bound(|rule| rule.min_height_m), bound(|rule| rule.max_height_m));
-        if !has_size || !is_placed || !self.has_height(rect, size, heights) {
+        if !has_size || !is_placed || !has_height(rect, height, ground, heights) {
             Verdict::Dropped
         } else if bound(|rule| rule.min_score).is_some_and(|min| f64::from(object.score) < min) {
             Verdict::Weak
@@ -137,15 +131,35 @@ impl ObjectFilter {
     /// Applies the filter to the objects that a detector found in a whole frame of that size. Attributes of its output must be of
     /// objects of others.
     pub fn apply(&self, size: (u32, u32), output: &mut ModuleOutput) {
+        let ground = self.ground_of(size);
         output.objects.retain_mut(|object| {
             if object.parent.is_some() {
                 return true;
             }
-            let verdict = self.judge(object, size);
+            let verdict = self.judge_on(object, size, ground.as_ref());
             object.candidate |= verdict == Verdict::Weak;
             verdict != Verdict::Dropped
         });
     }
+}
+
+/// Whether an object is within bounds of its height. One that the frame cuts above is at least as high as its box; one that it cuts
+/// below, or that does not stand on the ground, has no height.
+fn has_height(
+    rect: &Rect,
+    frame_height: f64,
+    ground: Option<&GroundView>,
+    (min, max): (Option<f64>, Option<f64>),
+) -> bool {
+    let is_cut_below = f64::from(rect.y1) > frame_height - 1.0;
+    let Some(ground) = ground.filter(|_| min.or(max).is_some() && !is_cut_below) else {
+        return true;
+    };
+    let Some(height) = ground.height_m(rect) else {
+        return true;
+    };
+    let is_cut_above = rect.y0 < 1.0;
+    min.is_none_or(|min| height >= min || is_cut_above) && max.is_none_or(|max| height <= max)
 }
 
 #[cfg(test)]
