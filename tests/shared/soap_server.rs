@@ -7,6 +7,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 /// A request over HTTP.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +54,21 @@ impl Reply {
              </SOAP-ENV:Body></SOAP-ENV:Envelope>"
         );
         Self::with(status, "Content-Type: application/soap+xml\r\n", &envelope)
+    }
+
+    /// The time by the clock of a device.
+    pub(crate) fn soap_time(now: SystemTime) -> Self {
+        let text = humantime::format_rfc3339_seconds(now).to_string();
+        let parts: Vec<&str> = text.split(['-', 'T', ':', 'Z']).collect();
+        let [year, month, day, hour, minute, second, _] = parts[..] else {
+            panic!("{text}");
+        };
+        let answer = format!(
+            "<tds:GetSystemDateAndTimeResponse><tds:SystemDateAndTime><tt:UTCDateTime><tt:Time><tt:Hour>{hour}</tt:Hour><tt:Minute>\
+             {minute}</tt:Minute><tt:Second>{second}</tt:Second></tt:Time><tt:Date><tt:Year>{year}</tt:Year><tt:Month>{month}</tt:Month>\
+             <tt:Day>{day}</tt:Day></tt:Date></tt:UTCDateTime></tds:SystemDateAndTime></tds:GetSystemDateAndTimeResponse>"
+        );
+        Self::soap("200 OK", &answer)
     }
 }
 

@@ -42,14 +42,7 @@ fn fault(code: &str) -> Reply {
 
 #[expect(clippy::disallowed_methods, reason = "a camera has a clock")]
 fn time(ahead_s: u64) -> Reply {
-    let now = SystemTime::now() + Duration::from_secs(ahead_s);
-    let text = humantime::format_rfc3339_seconds(now).to_string();
-    let parts: Vec<&str> = text.split(['-', 'T', ':', 'Z']).collect();
-    ok(&format!(
-        "<R><SystemDateAndTime><UTCDateTime><Time><Hour>{}</Hour><Minute>{}</Minute><Second>{}</Second></Time><Date><Year>{}</Year>\
-         <Month>{}</Month><Day>{}</Day></Date></UTCDateTime></SystemDateAndTime></R>",
-        parts[3], parts[4], parts[5], parts[0], parts[1], parts[2]
-    ))
+    Reply::soap_time(SystemTime::now() + Duration::from_secs(ahead_s))
 }
 
 /// The services of a camera.
@@ -282,10 +275,10 @@ fn subscriptions_are_renewed() {
             events.run(&of_thread, &mut |_| {});
             ended.raise();
         });
-        while renewals() < 2 {
+        wait_for("the second renewal", || {
             assert!(!done.is_raised(), "it ended");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            renewals() >= 2
+        });
         stop.raise();
     });
 }

@@ -58,7 +58,7 @@ impl Camera {
 
     pub(super) fn answer(&self, request: &Request) -> Reply {
         if request.body.contains("<GetSystemDateAndTime") {
-            return Reply::soap("200 OK", &self.time());
+            return Reply::soap_time(self.now());
         }
         match self.wants {
             Wants::Token if !self.accepts_token(&request.body) => {
@@ -114,19 +114,6 @@ impl Camera {
             return Reply::with("404 Not Found", "", "<html></html>");
         };
         Reply::soap("200 OK", &answer)
-    }
-
-    fn time(&self) -> String {
-        let text = humantime::format_rfc3339_seconds(self.now()).to_string();
-        let parts: Vec<&str> = text.split(['-', 'T', ':', 'Z']).collect();
-        let [year, month, day, hour, minute, second, _] = parts[..] else {
-            panic!("{text}");
-        };
-        format!(
-            "<tds:GetSystemDateAndTimeResponse><tds:SystemDateAndTime><tt:UTCDateTime><tt:Time><tt:Hour>{hour}</tt:Hour><tt:Minute>\
-             {minute}</tt:Minute><tt:Second>{second}</tt:Second></tt:Time><tt:Date><tt:Year>{year}</tt:Year><tt:Month>{month}</tt:Month>\
-             <tt:Day>{day}</tt:Day></tt:Date></tt:UTCDateTime></tds:SystemDateAndTime></tds:GetSystemDateAndTimeResponse>"
-        )
     }
 
     /// True if the token is right, and of now by the clock of the camera.
