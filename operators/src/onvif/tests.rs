@@ -266,21 +266,17 @@ fn a_camera_that_refuses_to_renew_is_pulled_further() {
 fn subscriptions_are_renewed() {
     let server = camera(|_, _| None);
     let renewals = || names(&server).iter().filter(|name| *name == "Renew").count();
-    let (stop, done) = (StopFlag::default(), StopFlag::default());
+    let stop = StopFlag::default();
     let address = format!("http://{}/onvif", server.address());
     let events = PullPoint::new(Camera::new(&address, "rtsp://h/1", None).unwrap(), None);
-    std::thread::scope(|scope| {
-        let (of_thread, ended) = (stop.clone(), done.clone());
-        scope.spawn(move || {
-            events.run(&of_thread, &mut |_| {});
-            ended.raise();
-        });
-        wait_for("the second renewal", || {
-            assert!(!done.is_raised(), "it ended");
-            renewals() >= 2
-        });
-        stop.raise();
+    let of_thread = stop.clone();
+    let thread = std::thread::spawn(move || events.run(&of_thread, &mut |_| {}));
+    wait_for("the second renewal", || {
+        assert!(!thread.is_finished(), "it ended");
+        renewals() >= 2
     });
+    stop.raise();
+    thread.join().unwrap();
 }
 
 type Answering = Box<dyn Fn() -> Reply + Send>;
