@@ -249,12 +249,7 @@ impl Operator for PanickingOperator {
             !(frame.index + 1).is_multiple_of(self.items_every),
             "items panics by design"
         );
-        vec![Item {
-            frame: Arc::clone(frame),
-            region: Region::Whole,
-            object: None,
-            class: None,
-        }]
+        vec![Item::of_frame(frame, Region::Whole)]
     }
 
     fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {

@@ -19,12 +19,7 @@ struct Blinking;
 
 impl Operator for Blinking {
     fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
-        vec![Item {
-            frame: Arc::clone(frame),
-            region: Region::Whole,
-            object: None,
-            class: None,
-        }]
+        vec![Item::of_frame(frame, Region::Whole)]
     }
 
     fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {

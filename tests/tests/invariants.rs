@@ -50,12 +50,7 @@ impl Operator for BreakingOperator {
             "frame {} breaks it by design",
             frame.index
         );
-        vec![Item {
-            frame: Arc::clone(frame),
-            region: Region::Whole,
-            object: None,
-            class: None,
-        }]
+        vec![Item::of_frame(frame, Region::Whole)]
     }
 
     fn output(&self, _module: u32, _items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {

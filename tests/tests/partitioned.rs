@@ -141,12 +141,7 @@ struct WholeFrames;
 
 impl Operator for WholeFrames {
     fn items(&self, frame: &Arc<Frame>, _: &RequestResults) -> Vec<Item> {
-        vec![Item {
-            frame: Arc::clone(frame),
-            region: Region::Whole,
-            object: None,
-            class: None,
-        }]
+        vec![Item::of_frame(frame, Region::Whole)]
     }
 
     fn output(&self, _: u32, _: &[Item], inferences: Vec<Inference>) -> ModuleOutput {

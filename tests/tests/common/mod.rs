@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 pub(crate) mod first_frames;
+pub(crate) mod gates;
 pub(crate) mod sinks;
 pub(crate) mod stories;
 pub(crate) mod street;

@@ -11,12 +11,7 @@ pub(crate) struct Street;
 
 impl Operator for Street {
     fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
-        vec![Item {
-            frame: Arc::clone(frame),
-            region: Region::Whole,
-            object: None,
-            class: None,
-        }]
+        vec![Item::of_frame(frame, Region::Whole)]
     }
 
     fn output(&self, _module: u32, items: &[Item], _inferences: Vec<Inference>) -> ModuleOutput {
