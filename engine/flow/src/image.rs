@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::geometry::Rect;
+
 /// Pixel format of an [`Image`]. All samples have 8 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PixelFormat {
@@ -106,6 +108,12 @@ impl Image {
                 planes: vec![(samples, width as usize * 3)],
             }),
         }
+    }
+
+    /// The box of the whole picture.
+    #[must_use]
+    pub fn bounds(&self) -> Rect {
+        Rect::new(0.0, 0.0, self.width as f32, self.height as f32)
     }
 
     /// Bytes of all samples.

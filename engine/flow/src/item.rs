@@ -34,6 +34,28 @@ pub struct Item {
     pub class: Option<Arc<str>>,
 }
 
+impl Item {
+    /// An item that is made for no object.
+    #[must_use]
+    pub fn of_frame(frame: &Arc<Frame>, region: Region) -> Self {
+        Self {
+            frame: Arc::clone(frame),
+            region,
+            object: None,
+            class: None,
+        }
+    }
+
+    /// The box of the picture that it covers.
+    #[must_use]
+    pub fn bounds(&self) -> Rect {
+        match &self.region {
+            Region::Whole => self.frame.image.bounds(),
+            Region::Crop { rect, .. } => *rect,
+        }
+    }
+}
+
 /// Certainty of a detector about a box: of its object, or that it holds none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoxCertainty {

@@ -10,11 +10,14 @@
 //! the size of a tile instead, and moves the last one back into the picture; with `overlap = 0.2` and the size of these tiles its
 //! slices are the same up to a pixel.
 
+use std::sync::Arc;
+
 use weir_types::TileGrid;
 
 use crate::catalog::Settings;
+use crate::frame::Frame;
 use crate::geometry::Rect;
-use crate::item::Region;
+use crate::item::{Item, Region};
 use crate::results::Points;
 
 /// Part of a tile that it shares with its neighbour, by default; that of SAHI.
@@ -53,6 +56,13 @@ impl Tiling {
             1 => 1,
             tiles => tiles + u32::from(self.whole),
         }
+    }
+
+    /// The items of a frame, those of [`Self::regions`].
+    #[must_use]
+    pub fn items_of(&self, frame: &Arc<Frame>) -> Vec<Item> {
+        let regions = self.regions(frame.size()).into_iter();
+        regions.map(|region| Item::of_frame(frame, region)).collect()
     }
 
     /// The tiles of a picture row by row, in whole pixels, and the whole picture last where it is an item.

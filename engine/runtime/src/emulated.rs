@@ -251,17 +251,10 @@ impl EmulatedOperator {
 
 impl Operator for EmulatedOperator {
     fn items(&self, frame: &Arc<Frame>, _results: &RequestResults) -> Vec<Item> {
-        let regions = match &self.tiling {
-            Some(tiling) => tiling.regions(frame.size()),
-            None => vec![Region::Whole],
-        };
-        let item = |region| Item {
-            frame: Arc::clone(frame),
-            region,
-            object: None,
-            class: None,
-        };
-        regions.into_iter().map(item).collect()
+        match &self.tiling {
+            Some(tiling) => tiling.items_of(frame),
+            None => vec![Item::of_frame(frame, Region::Whole)],
+        }
     }
 
     fn tiled_items(&self, frame: &Arc<Frame>, results: &RequestResults, grid: TileGrid) -> Vec<Item> {

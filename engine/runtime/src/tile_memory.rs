@@ -6,7 +6,7 @@ use weir_flow::{Inference, Item, Region};
 use weir_policy::{AreaChanges, is_tile_due};
 use weir_types::ModuleId;
 
-use crate::picture_part::part_of_picture;
+use crate::picture_part::part_of;
 
 /// Tiles of a module whose findings are kept at most: those of the two largest grids, between which a gear may shift.
 const MAX_KNOWN: usize = 130;
@@ -37,7 +37,7 @@ impl TileMemory {
     ) -> Option<Inference> {
         let tiles = self.modules.get(&module).filter(|_| self.graph == graph)?;
         let tile = tiles.iter().find(|tile| tile.region == item.region)?;
-        let changed_ms = changes.last_ms(&part_of_picture(item));
+        let changed_ms = changes.last_ms(&part_of(&item.bounds(), &item.frame.image));
         let is_due = is_tile_due(Some(tile.read_ms), changed_ms, item.frame.pts_ms);
         (!is_due).then(|| tile.inference.clone())
     }
@@ -86,19 +86,12 @@ mod tests {
     /// The left or the right half of a picture of that time.
     fn half(right: bool, at_ms: f64) -> Item {
         let x0 = if right { 320.0 } else { 0.0 };
-        Item {
-            frame: Arc::new(Frame::new(
-                0,
-                at_ms,
-                Image::from_rgb(640, 360, vec![0; 640 * 360 * 3]),
-            )),
-            region: Region::Crop {
-                rect: Rect::new(x0, 0.0, x0 + 320.0, 360.0),
-                points: Points::None,
-            },
-            object: None,
-            class: None,
-        }
+        let image = Image::from_rgb(640, 360, vec![0; 640 * 360 * 3]);
+        let region = Region::Crop {
+            rect: Rect::new(x0, 0.0, x0 + 320.0, 360.0),
+            points: Points::None,
+        };
+        Item::of_frame(&Arc::new(Frame::new(0, at_ms, image)), region)
     }
 
     /// Changes of a picture of which only the right half changes, at `moved_ms`.

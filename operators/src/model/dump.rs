@@ -75,15 +75,11 @@ impl Dump {
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let (number, lines) = &mut *index;
         let mut name = format!("{}-{number:07}-f{}", self.model, item.frame.index);
-        let image = &item.frame.image;
-        let rect = match &item.region {
-            Region::Whole => Rect::new(0.0, 0.0, image.width as f32, image.height as f32),
-            Region::Crop { rect, .. } => {
-                let Rect { x0, y0, x1, y1 } = rect;
-                let _ = write!(name, "-{x0:.0}-{y0:.0}-{x1:.0}-{y1:.0}");
-                *rect
-            }
-        };
+        let rect = item.bounds();
+        if let Region::Crop { .. } = item.region {
+            let Rect { x0, y0, x1, y1 } = rect;
+            let _ = write!(name, "-{x0:.0}-{y0:.0}-{x1:.0}-{y1:.0}");
+        }
         name.push_str(".npy");
         let straight = match map {
             PixelMap::Scaled(placement) => Some(placement),

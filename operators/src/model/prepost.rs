@@ -219,13 +219,7 @@ pub(super) fn output(data: &[f32], row: usize, rows: usize) -> Output<'_> {
 /// The region of the picture that an item covers, and its landmarks.
 fn item_region(item: &Item) -> (Rect, &Points) {
     match &item.region {
-        Region::Whole => {
-            let image = &item.frame.image;
-            (
-                Rect::new(0.0, 0.0, image.width as f32, image.height as f32),
-                &Points::None,
-            )
-        }
+        Region::Whole => (item.frame.image.bounds(), &Points::None),
         Region::Crop { rect, points } => (*rect, points),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{Frame, Item, Object, ObjectRef, Points, Rect, Region, RequestResults, Tiling};
+use weir_flow::{Frame, Item, Object, ObjectRef, Points, Rect, Region, RequestResults};
 
 use super::{ConfiguredOperator, CropShape};
 
@@ -16,8 +16,8 @@ pub(super) fn items(
 ) -> Vec<Item> {
     if operator.regions.is_empty() {
         return match &operator.tiles {
-            Some((tiling, _)) => tiles(frame, tiling),
-            None => vec![of_frame(frame, Region::Whole)],
+            Some((tiling, _)) => tiling.items_of(frame),
+            None => vec![Item::of_frame(frame, Region::Whole)],
         };
     }
     let mut chosen: Vec<(ObjectRef, &Object)> = results
@@ -64,22 +64,6 @@ pub(super) fn items(
         }
     }
     items
-}
-
-/// The tiles of a frame.
-pub(super) fn tiles(frame: &Arc<Frame>, tiling: &Tiling) -> Vec<Item> {
-    let regions = tiling.regions(frame.size()).into_iter();
-    regions.map(|region| of_frame(frame, region)).collect()
-}
-
-/// An item that is made for no object.
-fn of_frame(frame: &Arc<Frame>, region: Region) -> Item {
-    Item {
-        frame: Arc::clone(frame),
-        region,
-        object: None,
-        class: None,
-    }
 }
 
 fn fits(operator: &ConfiguredOperator, object: &Object) -> bool {

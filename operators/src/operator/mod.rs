@@ -472,7 +472,7 @@ impl Operator for ConfiguredOperator {
 
     fn tiled_items(&self, frame: &Arc<Frame>, results: &RequestResults, grid: TileGrid) -> Vec<Item> {
         match &self.tiles {
-            Some((tiling, _)) => crops::tiles(frame, &Tiling { grid, ..*tiling }),
+            Some((tiling, _)) => Tiling { grid, ..*tiling }.items_of(frame),
             None => self.items(frame, results),
         }
     }

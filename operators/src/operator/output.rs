@@ -1,7 +1,7 @@
 //! The output of a module: objects with their parents, and attributes of the objects that were cropped.
 
 use weir_flow::{
-    Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points, Rect,
+    Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points,
 };
 
 use super::{ConfiguredOperator, regions};
@@ -98,8 +98,7 @@ fn note(
             other => ("frame".into(), 1.0, Some(other)),
         };
         let index = u32::try_from(output.objects.len()).unwrap_or(u32::MAX);
-        let image = &item.frame.image;
-        let rect = Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
+        let rect = item.frame.image.bounds();
         output.objects.push(Object {
             class,
             score,

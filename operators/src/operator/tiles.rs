@@ -24,7 +24,7 @@
 
 use std::cmp::Ordering;
 
-use weir_flow::{Item, Object, Points, Rect, Region, Settings};
+use weir_flow::{Item, Object, Points, Rect, Settings};
 
 /// Boxes of a frame that are compared with each other, the best first. More are left out: each is compared with every other one.
 const MAX_BOXES: usize = 2_000;
@@ -65,13 +65,13 @@ impl Merging {
     pub(super) fn merge<'a>(&self, found: impl IntoIterator<Item = (&'a Item, Object)>) -> Vec<Object> {
         let mut tiles: Vec<Rect> = Vec::new();
         let seen = |(item, object): (&Item, Object)| {
-            let tile = tile_of(item);
+            let tile = item.bounds();
             let place = tiles.iter().position(|known| *known == tile);
             let place = place.unwrap_or_else(|| {
                 tiles.push(tile);
                 tiles.len() - 1
             });
-            let is_cut = is_cut(&object.rect, &tile, &whole(item));
+            let is_cut = is_cut(&object.rect, &tile, &item.frame.image.bounds());
             Seen {
                 extent: object.rect,
                 object,
@@ -197,19 +197,6 @@ fn compare(a: &Rect, b: &Rect) -> Ordering {
     both.fold(Ordering::Equal, |order, (a, b)| order.then(a.total_cmp(&b)))
 }
 
-fn whole(item: &Item) -> Rect {
-    let image = &item.frame.image;
-    Rect::new(0.0, 0.0, image.width as f32, image.height as f32)
-}
-
-/// The part of the picture that an item covers.
-fn tile_of(item: &Item) -> Rect {
-    match &item.region {
-        Region::Whole => whole(item),
-        Region::Crop { rect, .. } => *rect,
-    }
-}
-
 /// Whether a box touches an edge of its tile at which the picture goes on.
 fn is_cut(rect: &Rect, tile: &Rect, picture: &Rect) -> bool {
     (tile.x0 > picture.x0 && rect.x0 <= tile.x0 + CUT_MARGIN)
@@ -245,13 +232,7 @@ mod tests {
             overlap: 0.2,
             whole,
         };
-        let item = |region| Item {
-            frame: Arc::clone(&frame),
-            region,
-            object: None,
-            class: None,
-        };
-        tiling.regions(SIZE).into_iter().map(item).collect()
+        tiling.items_of(&frame)
     }
 
     fn object(class: &str, score: f32, rect: Rect) -> Object {
@@ -275,7 +256,7 @@ mod tests {
         objects: &'a [Object],
         scores: u64,
     ) -> impl Iterator<Item = (&'a Item, Object)> {
-        let tile = tile_of(item);
+        let tile = item.bounds();
         objects.iter().enumerate().filter_map(move |(index, object)| {
             let rect = object.rect.intersection(&tile);
             let score = 0.3 + ((scores >> (7 * index % 50)) % 64) as f32 / 100.0;
@@ -319,7 +300,7 @@ mod tests {
         let near = Rect::new(460.0, 100.0, 500.0, 220.0);
         let far = Rect::new(475.0, 90.0, 510.0, 200.0);
         let found = items.iter().flat_map(|item| {
-            let shift = if tile_of(item).x0 > 0.0 { 1.0 } else { 0.0 };
+            let shift = if item.bounds().x0 > 0.0 { 1.0 } else { 0.0 };
             [(0.8, near), (0.7, far)].map(|(score, rect)| {
                 let rect = Rect::new(rect.x0 + shift, rect.y0, rect.x1 + shift, rect.y1);
                 (item, object("person", score, rect))
@@ -391,7 +372,7 @@ mod tests {
     fn as_many_boxes_as_there_are_take_bounded_work() {
         let items = tiles(8, 8, false);
         let many = items.iter().flat_map(|item| {
-            let tile = tile_of(item);
+            let tile = item.bounds();
             (0..100).map(move |index| {
                 (
                     item,
@@ -430,7 +411,7 @@ mod tests {
             let merging = merging(unites, true);
             let merge = |items: &[Item]| {
                 let found = items.iter().flat_map(|item| {
-                    let tile = tile_of(item);
+                    let tile = item.bounds();
                     // Scores are of the tile, and not of its place in the list.
                     let own = (tile.x0 * 31.0 + tile.y0 * 17.0 + tile.x1) as u32;
                     seen(item, &objects, scores.rotate_left(own % 64))

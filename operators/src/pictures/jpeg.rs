@@ -2,7 +2,7 @@
 
 use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder};
-use weir_flow::{Image, PictureLimits, Rect};
+use weir_flow::{Image, PictureLimits};
 
 use super::{ShownPicture, spec};
 use crate::pixels::{Channels, Sampler};
@@ -41,8 +41,7 @@ pub(super) fn encode(picture: &ShownPicture, limits: PictureLimits) -> Vec<u8> {
 fn rgb(image: &Image, width: u32, height: u32) -> Vec<u8> {
     let spec = spec(Channels::Rgb, width, height);
     let mut values = vec![0.0; spec.len()];
-    let whole = Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
-    Sampler::new().stretch(image, &whole, &spec, &mut values);
+    Sampler::new().stretch(image, &image.bounds(), &spec, &mut values);
     // Values are within 0..=255: adding a half rounds them.
     values.into_iter().map(|value| (value + 0.5) as u8).collect()
 }
