@@ -29,6 +29,20 @@ pub struct StageSpec {
     pub reads_tiles: bool,
 }
 
+impl StageSpec {
+    /// Of a module that is a stage with that least certainty, at that place in its cascade, or that reads tiles. `None` if it is
+    /// neither: no gear sets it.
+    #[must_use]
+    pub fn new(stage: Option<(f32, u32)>, reads_tiles: bool) -> Option<Self> {
+        let (certainty, index) = stage.or_else(|| reads_tiles.then_some((0.0, 0)))?;
+        Some(Self {
+            own: StageSetting::asked(certainty),
+            is_first: index == 0,
+            reads_tiles,
+        })
+    }
+}
+
 /// Specification of the cascades of a graph.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GearSpec {
@@ -36,6 +50,17 @@ pub struct GearSpec {
     pub stages: Vec<Option<StageSpec>>,
     /// The gears in the beginning.
     pub gears: Option<Gears>,
+}
+
+impl GearSpec {
+    /// By module, the stage that it is. `None` if gears set no module.
+    #[must_use]
+    pub fn new(stages: Vec<Option<StageSpec>>, gears: Option<Gears>) -> Option<Self> {
+        stages
+            .iter()
+            .any(Option::is_some)
+            .then_some(Self { stages, gears })
+    }
 }
 
 /// A slot of a stage, and the share that it was last set to.

@@ -1,52 +1,15 @@
-//! Stages of cascades: their settings, which may change while a graph runs, and their rules.
+//! Stages of cascades and their rules.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weir_flow::Model;
 use weir_graph::{Escalate, Graph, ModuleNode, Vertex};
 use weir_policy::gears::{Settle, StageRule, StageSetting};
-use weir_types::{ModuleId, StreamId};
+use weir_types::ModuleId;
 
 use crate::assembly::RunError;
 use crate::sampling::{Sampler, StageSampling};
-
-/// The settings of a stage, for all streams and for those that have their own.
-#[derive(Debug)]
-pub(crate) struct StageSettings {
-    common: StageSetting,
-    streams: BTreeMap<StreamId, StageSetting>,
-}
-
-impl StageSettings {
-    pub(crate) fn new(common: StageSetting) -> Self {
-        Self {
-            common,
-            streams: BTreeMap::new(),
-        }
-    }
-
-    /// Sets it for a stream, or for all that have no setting of their own.
-    pub(crate) fn set(&mut self, stream: Option<StreamId>, setting: StageSetting) {
-        match stream {
-            Some(stream) => _ = self.streams.insert(stream, setting),
-            None => self.common = setting,
-        }
-    }
-
-    /// A stream has no setting of its own any more, or none has.
-    pub(crate) fn unset(&mut self, stream: Option<StreamId>) {
-        match stream {
-            Some(stream) => _ = self.streams.remove(&stream),
-            None => self.streams.clear(),
-        }
-    }
-
-    /// The setting for items of a stream.
-    pub(crate) fn of(&self, stream: StreamId) -> StageSetting {
-        self.streams.get(&stream).copied().unwrap_or(self.common)
-    }
-}
 
 /// The place of a module in its cascade.
 #[derive(Debug, Clone)]

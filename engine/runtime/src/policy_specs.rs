@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use weir_control::{ControlSpec, Edge, GearSpec, StageSpec};
 use weir_graph::{Graph, PrepareMode, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
-use weir_policy::gears::StageSetting;
 use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{
     Answer, BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec,
@@ -151,20 +150,15 @@ impl PolicySpecs {
         };
         let stage = |module: &weir_graph::ModuleNode| {
             let stage = module.stage.as_ref();
-            let reads_tiles = module.tiling().is_some();
-            (stage.is_some() || reads_tiles).then(|| StageSpec {
-                own: StageSetting::asked(stage.map_or(0.0, |stage| stage.certainty)),
-                is_first: stage.is_none_or(|stage| stage.index == 0),
-                reads_tiles,
-            })
+            let stage = stage.map(|stage| (stage.certainty, stage.index));
+            StageSpec::new(stage, module.tiling().is_some())
         };
-        let stages: Vec<Option<StageSpec>> = graph.modules().iter().map(stage).collect();
         ControlSpec {
             slo: graph.slo(),
-            cascades: stages.iter().any(Option::is_some).then(|| GearSpec {
-                stages,
-                gears: graph.gears().cloned(),
-            }),
+            cascades: GearSpec::new(
+                graph.modules().iter().map(stage).collect(),
+                graph.gears().cloned(),
+            ),
             modules: self
                 .modules
                 .iter()

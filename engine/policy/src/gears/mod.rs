@@ -11,6 +11,7 @@ mod replicas;
 mod settle;
 mod shift;
 mod shift_rule;
+mod stage_settings;
 mod tally;
 
 pub use emulated::{EMULATED_REGIONS, MAX_EMULATED_REGIONS, emulated_certainty, emulated_regions};
@@ -21,4 +22,5 @@ pub use replicas::{Invocation, Replicas};
 pub use settle::{Settle, StageRule, Verdict, is_accepted};
 pub use shift::{GearEffect, GearEvent, GearShift};
 pub use shift_rule::{ShiftDown, ShiftRule, ShiftScope, ShiftSpec};
+pub use stage_settings::StageSettings;
 pub use tally::GearTally;

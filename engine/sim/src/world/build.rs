@@ -7,7 +7,6 @@ use rand_pcg::Pcg64Mcg;
 use weir_control::{
     ControlSpec, Controller, Edge, GEAR_INTERVAL, GearMessage, GearSpec, Message, Route, StageSpec,
 };
-use weir_policy::gears::StageSetting;
 use weir_policy::{
     BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, ModuleEvent, ModuleInfo, ModuleSpec,
     Overflow, Placement, Pool, ResidencyReport, SlotsSpec,
@@ -182,18 +181,10 @@ impl Site<'_> {
 fn gear_spec(cascades: &CascadeSpec, modules: usize) -> Option<GearSpec> {
     let stage = |module: usize| {
         let node = cascades.stages.get(&module);
-        let reads_tiles = cascades.tiles.contains_key(&module);
-        (node.is_some() || reads_tiles).then(|| StageSpec {
-            own: StageSetting::asked(node.map_or(0.0, |node| node.certainty)),
-            is_first: node.is_none_or(|node| node.index == 0),
-            reads_tiles,
-        })
+        let stage = node.map(|node| (node.certainty, node.index));
+        StageSpec::new(stage, cascades.tiles.contains_key(&module))
     };
-    let stages: Vec<Option<StageSpec>> = (0..modules).map(stage).collect();
-    stages.iter().any(Option::is_some).then(|| GearSpec {
-        stages,
-        gears: cascades.gears.clone(),
-    })
+    GearSpec::new((0..modules).map(stage).collect(), cascades.gears.clone())
 }
 
 /// Generator of a module whose model generates; `None` for other modules.

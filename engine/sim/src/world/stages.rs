@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_graph::Escalate;
-use weir_policy::gears::{Settle, StageRule, StageSetting, emulated_certainty, emulated_regions};
+use weir_policy::gears::{
+    Settle, StageRule, StageSetting, StageSettings, emulated_certainty, emulated_regions,
+};
 use weir_policy::{BatchSlice, StageCounts};
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, StreamId};
 
@@ -27,12 +29,6 @@ struct Answer {
     /// Weight of the answer: 1, or the region's share of its frame.
     weight: f64,
     is_region: bool,
-}
-
-impl Stage {
-    fn setting(&self, stream: StreamId) -> StageSetting {
-        self.by_stream.get(&stream).copied().unwrap_or(self.setting)
-    }
 }
 
 impl Answer {
@@ -63,9 +59,7 @@ struct Stage {
     is_last: bool,
     settle: Settle,
     escalate: Escalate,
-    setting: StageSetting,
-    /// Setting for streams that have gears of their own.
-    by_stream: BTreeMap<StreamId, StageSetting>,
+    settings: StageSettings,
     asked: BTreeMap<RequestId, Vec<Asked>>,
     running: BTreeMap<BatchId, Vec<BatchSlice>>,
 }
@@ -109,8 +103,7 @@ impl Stages {
                 is_last: node.is_last(),
                 settle: node.settle,
                 escalate: node.escalate,
-                setting: StageSetting::asked(node.certainty),
-                by_stream: BTreeMap::new(),
+                settings: StageSettings::new(StageSetting::asked(node.certainty)),
                 asked: BTreeMap::new(),
                 running: BTreeMap::new(),
             })
@@ -150,7 +143,7 @@ impl Stages {
         if stage.is_first {
             answers.insert(request, vec![Answer::new(); usize::from(items)]);
         }
-        let is_asked = stage.is_last || stage.setting(stream).is_used;
+        let is_asked = stage.is_last || stage.settings.of(stream).is_used;
         let open = answers.get(&request).into_iter().flatten().enumerate();
         let open = open.filter(|(_, answer)| is_asked && !answer.is_accepted);
         let asked: Vec<Asked> = open
@@ -202,7 +195,7 @@ impl Stages {
         let rule = StageRule {
             is_last: stage.is_last,
             settle: stage.settle,
-            certainty: stage.setting(stream).certainty,
+            certainty: stage.settings.of(stream).certainty,
         };
         for Asked { place, is_answered } in asked {
             let Some(answer) = answers.get_mut(place) else {
@@ -266,12 +259,8 @@ impl Stages {
 
     /// Sets a stage, for a stream or for all that have no setting of their own.
     pub(super) fn set(&mut self, module: ModuleId, stream: Option<StreamId>, setting: StageSetting) {
-        let Some(stage) = self.by_module.get_mut(module.index()).and_then(Option::as_mut) else {
-            return;
-        };
-        match stream {
-            Some(stream) => _ = stage.by_stream.insert(stream, setting),
-            None => stage.setting = setting,
+        if let Some(stage) = self.by_module.get_mut(module.index()).and_then(Option::as_mut) {
+            stage.settings.set(stream, setting);
         }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use weir_graph::Tiling;
-use weir_policy::gears::StageSetting;
-use weir_types::{ModuleId, StreamId, TileGrid};
+use weir_policy::gears::{StageSetting, StageSettings};
+use weir_types::{ModuleId, StreamId};
 
 use crate::cascades::CascadeSpec;
 
@@ -13,9 +13,7 @@ use crate::cascades::CascadeSpec;
 struct Tiled {
     /// Tiles where no gear sets others.
     own: Tiling,
-    by_gear: Option<TileGrid>,
-    /// Tiles for streams that have gears of their own.
-    by_stream: BTreeMap<StreamId, Option<TileGrid>>,
+    settings: StageSettings,
 }
 
 /// See the module.
@@ -26,8 +24,7 @@ impl Tiles {
     pub(super) fn new(spec: &CascadeSpec) -> Self {
         let tiled = |own: &Tiling| Tiled {
             own: *own,
-            by_gear: None,
-            by_stream: BTreeMap::new(),
+            settings: StageSettings::new(StageSetting::asked(0.0)),
         };
         Self(
             spec.tiles
@@ -40,18 +37,14 @@ impl Tiles {
     /// Another gear is in force, for a stream or for all that have none of their own.
     pub(super) fn set(&mut self, module: ModuleId, stream: Option<StreamId>, setting: StageSetting) {
         if let Some(tiled) = self.0.get_mut(&module.index()) {
-            match stream {
-                Some(stream) => _ = tiled.by_stream.insert(stream, setting.tiles),
-                None => tiled.by_gear = setting.tiles,
-            }
+            tiled.settings.set(stream, setting);
         }
     }
 
     /// Sets the items of a request of a stream at each module that reads tiles.
     pub(super) fn fill(&self, stream: StreamId, items: &mut [u8]) {
         for (module, tiled) in &self.0 {
-            let by_gear = tiled.by_stream.get(&stream).copied().unwrap_or(tiled.by_gear);
-            let grid = by_gear.unwrap_or(tiled.own.grid);
+            let grid = tiled.settings.of(stream).tiles.unwrap_or(tiled.own.grid);
             if let Some(items) = items.get_mut(*module) {
                 *items = u8::try_from(Tiling { grid, ..tiled.own }.items()).unwrap_or(u8::MAX);
             }

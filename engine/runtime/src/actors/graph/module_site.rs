@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use weir_flow::{Item, Operator};
-use weir_policy::gears::StageSetting;
+use weir_policy::gears::{StageSetting, StageSettings};
 use weir_policy::{BatchSlice, ModuleState, ModuleStats};
 use weir_types::{BatchId, ModuleId, RequestId, SlotId, Span, StreamId};
 
@@ -18,7 +18,7 @@ use super::prompts::PromptJob;
 use crate::actors::messages::ModuleLoad;
 use crate::analytics::TrackGate;
 use crate::batch::Job;
-use crate::cascades::{Stage, StageSettings};
+use crate::cascades::Stage;
 use crate::fleet::{Postprocessor, Preprocessor};
 use crate::instance::InstanceJob;
 use crate::request::RequestBranch;
