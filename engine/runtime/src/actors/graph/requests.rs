@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use weir_control::{EgressMessage, Entry, Message, ModuleMessage, RequestInfo};
 use weir_flow::{Inference, Item};
+use weir_policy::AreaChanges;
 use weir_types::{DropReason, RequestId};
 
 use super::module_site::ModuleSite;
@@ -14,7 +15,8 @@ use super::prompts::{PromptJob, PromptsMade};
 use super::site::{Shared, Site};
 use super::stage::{self, Found};
 use crate::panic_message::panic_message;
-use crate::request::RequestBranch;
+use crate::request::{Request, RequestBranch};
+use crate::source::SharedMotionGate;
 
 impl Site {
     /// The prompts of a request are made; it may have ended meanwhile.
@@ -56,7 +58,7 @@ impl ModuleSite {
                 return Some(Entry::Failed);
             }
         };
-        let known_tiles = self.take_known_tiles(&branch, &mut items);
+        let known_tiles = self.take_known_tiles(&branch.request, &mut items);
         let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
         let pending = PendingRequest {
             branch,
@@ -81,27 +83,27 @@ impl ModuleSite {
     }
 
     /// Removes from the items of a request the tiles in which nothing changed since they were read, and gives them with their
-    /// earlier findings. A cascade reads all tiles.
-    fn take_known_tiles(&self, branch: &RequestBranch, items: &mut Vec<Item>) -> Vec<(Item, Inference)> {
-        let request = &branch.request;
-        match (&request.gate, &request.changes) {
-            (Some(gate), Some(changes)) if self.keeps_tiles() => {
-                gate.take_known_tiles((request.route.graph, self.setup.id), changes, items)
-            }
-            _ => Vec::new(),
-        }
+    /// earlier findings.
+    fn take_known_tiles(&self, request: &Request, items: &mut Vec<Item>) -> Vec<(Item, Inference)> {
+        let Some((gate, changes)) = self.tile_gate(request) else {
+            return Vec::new();
+        };
+        gate.take_known_tiles((request.route.graph, self.setup.id), changes, items)
     }
 
     /// Keeps the findings of tiles that were read, for the next frames of the stream.
-    fn keep_tiles(&self, branch: &RequestBranch, items: &[Item], inferences: &[Option<Inference>]) {
-        let request = &branch.request;
-        if let Some(gate) = request.gate.as_ref().filter(|_| self.keeps_tiles()) {
+    fn keep_tiles(&self, request: &Request, items: &[Item], inferences: &[Option<Inference>]) {
+        if let Some((gate, _)) = self.tile_gate(request) {
             gate.on_tiles_read((request.route.graph, self.setup.id), items, inferences);
         }
     }
 
-    fn keeps_tiles(&self) -> bool {
-        self.setup.reads_tiles && self.setup.stage.is_none()
+    /// The gate that keeps the findings of tiles, and the changes up to the frame of the request. `None` if all tiles are read
+    /// each time: in a cascade, and where no gate compares pictures.
+    fn tile_gate<'r>(&self, request: &'r Request) -> Option<(&'r SharedMotionGate, &'r AreaChanges)> {
+        let keeps_tiles = self.setup.reads_tiles && self.setup.stage.is_none();
+        let gate = request.gate.as_ref().filter(|_| keeps_tiles)?;
+        Some((gate, request.changes.as_deref()?))
     }
 
     /// The prompts of a request that has not ended are made.
@@ -140,7 +142,7 @@ impl ModuleSite {
             places,
             ..
         } = self.pending.remove(&request)?;
-        self.keep_tiles(&branch, &items, &inferences);
+        self.keep_tiles(&branch.request, &items, &inferences);
         let setting = self.setting(branch.request.stream);
         let module = self.setup.id;
         let operator = self.setup.operator.as_ref();
