@@ -13,20 +13,14 @@ import argparse
 import json
 import re
 import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
+from live_streams import in_phases
 from street import CLIP, ROOT, WEIR, iou, truth
-
-sys.path.insert(0, str(ROOT / "benches" / "soak"))
-from service import Service
 
 # Frames a second that the large detector sustained where gears.toml was made.
 PLANNED_FOR = 75
-# What the API says until sources can begin.
-STARTING = 503
 FPS = 25
 LARGE, SMALL = "large alone", "small alone"
 
@@ -56,31 +50,8 @@ def run(rule, folder, seconds, count, few, scale):
     events = folder / "events.jsonl"
     events.unlink(missing_ok=True)
     (folder / "graph.toml").write_text(graph(rule, folder, events, scale))
-    service = Service(WEIR, folder, ["--allow-any-source"])
-    try:
-        while service.ask("GET", "/api/streams")[0] == STARTING:
-            time.sleep(0.05)
-        names = [f"street-{number}" for number in range(count)]
-        there = []
-        for phase in (names[:few], names, names[:few]):
-            for name in [name for name in there if name not in phase]:
-                change(service, "DELETE", f"/api/streams/{name}")
-            for name in [name for name in phase if name not in there]:
-                source = {"name": name, "uri": f"{CLIP}.mp4", "mode": "live", "loop": True}
-                change(service, "POST", "/api/streams", source)
-            there = phase
-            time.sleep(seconds)
-    finally:
-        status = service.stop()
-    if status:
-        sys.exit(service.said())
-    return json.loads((folder / "report.json").read_text()), events
-
-
-def change(service, *request):
-    status, answer = service.ask(*request)
-    if status >= 300:
-        sys.exit(f"the service did not do what was asked: {answer}")
+    streams = [{"name": f"street-{number}", "uri": f"{CLIP}.mp4", "mode": "live", "loop": True} for number in range(count)]
+    return in_phases(folder, streams, (few, count, few), seconds), events
 
 
 def plates(objects, least):

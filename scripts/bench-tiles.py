@@ -16,10 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from live_streams import in_phases
 from street import ROOT, WEIR
-
-sys.path.insert(0, str(ROOT / "benches" / "soak"))
-from service import Service
 
 OUT = ROOT / "out" / "tiles"
 CLIP, TRUTH = OUT / "streets.mp4", OUT / "streets.truth.jsonl"
@@ -27,8 +25,6 @@ SIDE, SIZE, FPS = 4, (960, 540), 5
 GRIDS = [(1, 1), (2, 2), (3, 2), (4, 3)]
 # Shorter sides in pixels of the picture: what the whole picture shows in 640 x 384 is a sixth of that.
 SMALL = 40
-# What the API says until sources can begin.
-STARTING = 503
 
 
 def render(frames):
@@ -173,30 +169,10 @@ def live(rule, seconds, many):
     app = 'gears = "gears.toml"' if rule == "gears" else ""
     grid = (1, 1) if rule == "whole picture" else (4, 3)
     (OUT / "graph.toml").write_text(graph(grid, source=template, app=app, slo="1s"))
-    service = Service(WEIR, OUT, ["--allow-any-source"])
-    try:
-        while service.ask("GET", "/api/streams")[0] == STARTING:
-            time.sleep(0.05)
-        names = [f"streets-{number}" for number in range(many)]
-        for there, wanted in ((0, 1), (1, many), (many, 1)):
-            for name in names[wanted:there]:
-                change(service, "DELETE", f"/api/streams/{name}", None)
-            for name in names[there:wanted]:
-                change(service, "POST", "/api/streams", {"name": name, "uri": str(CLIP), "mode": "live", "loop": True})
-            time.sleep(seconds)
-    finally:
-        status = service.stop()
-    if status:
-        sys.exit(service.said())
-    ran = json.loads((OUT / "report.json").read_text())
+    streams = [{"name": f"streets-{number}", "uri": str(CLIP), "mode": "live", "loop": True} for number in range(many)]
+    ran = in_phases(OUT, streams, (1, many, 1), seconds)
     accuracy = precision(OUT / "events.jsonl", TRUTH, "--loop")
     return ran, [percent(accuracy, which) for which in ("all", "delivered")]
-
-
-def change(service, *request):
-    status, answer = service.ask(*request)
-    if status >= 300:
-        sys.exit(f"the service refused: {answer}")
 
 
 def main():
