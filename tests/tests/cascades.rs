@@ -12,7 +12,7 @@ use weir_policy::gears::emulated_certainty;
 use weir_policy::{Report, StageCounts};
 use weir_runtime::{Pace, RunOptions, verify};
 
-use crate::common::{Parts, assemble, graph, run};
+use crate::common::{Parts, assemble, graph, graph_in, run};
 
 const FRAMES: u64 = 300;
 
@@ -152,10 +152,7 @@ fn the_gear_follows_the_load_and_the_certainty_the_gear() {
     let camera = "emulated:uniform?rate=100&frames=300";
     let text = text("live", 100, 0.9, "").replace(camera, LOAD);
     let text = text.replacen("slo =", "gears = \"gears.toml\"\nslo =", 1);
-    let graph = match weir_graph::parse(&text, &at("graph.toml"), &Catalog::default(), &|_| None) {
-        Ok(graph) => graph,
-        Err(problems) => panic!("{problems}"),
-    };
+    let graph = graph_in(folder.path(), &text, &Catalog::default());
     let options = RunOptions {
         record: Some(at("record")),
         ..at_most(Pace::Times(1.0))
@@ -301,10 +298,7 @@ fn a_busy_stream_has_a_gear_of_its_own_and_the_quiet_one_keeps_its_certainty() {
             "[devices.\"emulated:a\"]",
             &format!("{quiet}\n[devices.\"emulated:a\"]"),
         );
-    let graph = match weir_graph::parse(&text, &at("graph.toml"), &Catalog::default(), &|_| None) {
-        Ok(graph) => graph,
-        Err(problems) => panic!("{problems}"),
-    };
+    let graph = graph_in(folder.path(), &text, &Catalog::default());
     let counts: Arc<[AtomicU64; 2]> = Arc::default();
     let large = CountByWidth {
         width: 16,

@@ -14,7 +14,7 @@ use weir_sim::simulate;
 use weir_types::Timestamp;
 
 use crate::common::sinks::Outcomes;
-use crate::common::{Parts, assemble, catalog_with_sink, check_books, run};
+use crate::common::{Parts, assemble, catalog_with_sink, check_books, graph_in, run};
 
 /// Little and much load in turn; at the end more than both models can do.
 const LOAD: &str = "t_s,rate_rps\n0,20\n2,120\n4,20\n6,120\n8,500\n10,20\n";
@@ -75,11 +75,7 @@ fn graph(folder: &Path, on_late: &str) -> Graph {
         inputs = ["read"]
         "#
     );
-    let catalog = catalog_with_sink("collect");
-    match weir_graph::parse(&text, &folder.join("graph.toml"), &catalog, &|_| None) {
-        Ok(graph) => graph,
-        Err(problems) => panic!("{problems}"),
-    }
+    graph_in(folder, &text, &catalog_with_sink("collect"))
 }
 
 /// All that came has ended, and an item that a stage had was answered there, handed on or counted as lost.

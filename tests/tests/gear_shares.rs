@@ -14,7 +14,7 @@ use weir_sim::experiment::world_from_graph;
 use weir_sim::simulate;
 use weir_types::Timestamp;
 
-use crate::common::{Parts, assemble, run};
+use crate::common::{Parts, assemble, graph_in, run};
 
 /// 20 a second, then 100, then 20 again.
 const LOAD: &str = "t_s,rate_rps\n0,20\n3,100\n6,20\n9,20\n";
@@ -64,10 +64,7 @@ fn graph(folder: &Path, gears: &str, device: &str, model: &str) -> Graph {
         inputs = ["camera"]
         "#
     );
-    match weir_graph::parse(&text, &folder.join("graph.toml"), &Catalog::default(), &|_| None) {
-        Ok(graph) => graph,
-        Err(problems) => panic!("{problems}"),
-    }
+    graph_in(folder, &text, &Catalog::default())
 }
 
 /// Batches of the first stage by slot and by gear, and the number of shifts, as the log has them.

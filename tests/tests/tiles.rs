@@ -7,9 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use weir_flow::{
-    Batching, Catalog, Delivery, DeviceKind, Frame, Image, Inference, Item, Model, Object, Operator,
-    OwnedPlanes, PixelFormat, Points, Rect, Region, Session, SessionError, Settings, Sink, SinkError,
-    SinkFactory, Source, SourceError, SourceFactory, SourceInfo, Step, StopFlag, Value,
+    Batching, Catalog, Delivery, DeviceKind, Inference, Item, Model, Object, Operator, Points, Rect, Region,
+    Session, SessionError, Settings, Sink, SinkError, SinkFactory, Step, Value,
 };
 use weir_graph::Graph;
 use weir_operators::OperatorRequest;
@@ -18,7 +17,8 @@ use weir_sim::experiment::world_from_graph;
 use weir_sim::simulate;
 use weir_types::Timestamp;
 
-use crate::common::{Parts, as_fast_as_it_goes, assemble, at_own_pace, graph, run, whole_catalog};
+use crate::common::box_camera::BoxCamera;
+use crate::common::{Parts, as_fast_as_it_goes, assemble, at_own_pace, graph, graph_in, run, whole_catalog};
 
 const SIZE: (usize, usize) = (640, 360);
 const FRAMES: u64 = 300;
@@ -32,45 +32,11 @@ fn boxes(frame: u64) -> [Rect; 2] {
     ]
 }
 
-#[derive(Clone, Copy, Default)]
-struct Camera(u64);
-
-impl SourceFactory for Camera {
-    fn open(&self, _stop: &StopFlag) -> Result<Box<dyn Source>, SourceError> {
-        Ok(Box::new(*self))
-    }
-}
-
-impl Source for Camera {
-    fn info(&self) -> SourceInfo {
-        SourceInfo {
-            fps: Some(25.0),
-            ..SourceInfo::default()
-        }
-    }
-
-    fn next(&mut self) -> Result<Option<Frame>, SourceError> {
-        let index = self.0;
-        self.0 += 1;
-        let mut luma = vec![60; SIZE.0 * SIZE.1];
-        for rect in boxes(index) {
-            for row in luma.chunks_mut(SIZE.0).skip(rect.y0 as usize).take(80) {
-                row[rect.x0 as usize..rect.x1 as usize].fill(200);
-            }
-        }
-        let image = Image {
-            width: SIZE.0 as u32,
-            height: SIZE.1 as u32,
-            format: PixelFormat::Gray8,
-            matrix: weir_flow::ColorMatrix::Bt601,
-            full_range: true,
-            planes: Arc::new(OwnedPlanes {
-                planes: vec![(luma, SIZE.0)],
-            }),
-        };
-        Ok((index < FRAMES).then(|| Frame::new(index, index as f64 * 40.0, image)))
-    }
-}
+const CAMERA: BoxCamera = BoxCamera {
+    size: SIZE,
+    frames: FRAMES,
+    boxes: |frame| boxes(frame).to_vec(),
+};
 
 /// Frames and parts of them that a model was shown.
 type Shown = Vec<(u64, Region)>;
@@ -101,11 +67,7 @@ impl Session for Finder {
         let find = |item: &Item| {
             let frame = item.frame.index;
             self.0.lock().unwrap().push((frame, item.region.clone()));
-            let shown = match &item.region {
-                Region::Crop { rect, .. } => *rect,
-                Region::Whole => Rect::new(0.0, 0.0, SIZE.0 as f32, SIZE.1 as f32),
-            };
-            let seen = boxes(frame).into_iter().map(|rect| rect.intersection(&shown));
+            let seen = boxes(frame).map(|rect| rect.intersection(&item.bounds()));
             let object = |rect| Object {
                 class: "car".into(),
                 score: 0.9,
@@ -115,7 +77,11 @@ impl Session for Finder {
                 candidate: false,
             };
             Inference {
-                objects: seen.filter(|rect| rect.area() > 0.0).map(object).collect(),
+                objects: seen
+                    .into_iter()
+                    .filter(|rect| rect.area() > 0.0)
+                    .map(object)
+                    .collect(),
                 ..Inference::default()
             }
         };
@@ -193,7 +159,7 @@ fn detect() -> Arc<dyn Operator> {
 fn ran(gate: &str, options: &RunOptions) -> (Shown, Found, u64) {
     let (finder, kept) = (Finder::default(), Kept::default());
     let parts = Parts {
-        sources: vec![("camera", Box::new(Camera::default()))],
+        sources: vec![("camera", Box::new(CAMERA))],
         models: vec![("detector", Arc::new(finder.clone()))],
         operators: vec![("look", detect())],
         sinks: vec![("found", Box::new(kept.clone()))],
@@ -288,10 +254,7 @@ fn geared(folder: &Path, catalog: &Catalog) -> Graph {
         inputs = ["camera"]
         tiles = [3, 2]
         "#;
-    match weir_graph::parse(text, &folder.join("graph.toml"), catalog, &|_| None) {
-        Ok(graph) => graph,
-        Err(problems) => panic!("{problems}"),
-    }
+    graph_in(folder, text, catalog)
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
+pub(crate) mod box_camera;
 pub(crate) mod first_frames;
 pub(crate) mod gates;
 pub(crate) mod sinks;
@@ -80,8 +81,12 @@ pub(crate) fn wait_until(control: &Control, holds: impl Fn(&Snapshot) -> bool) -
 
 /// A checked graph; problems fail the test.
 pub(crate) fn graph(text: &str, catalog: &Catalog) -> Graph {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("graph.toml");
-    match weir_graph::parse(text, &path, catalog, &|_| None) {
+    graph_in(Path::new(env!("CARGO_MANIFEST_DIR")), text, catalog)
+}
+
+/// As [`graph`], with the files that it names in that folder.
+pub(crate) fn graph_in(folder: &Path, text: &str, catalog: &Catalog) -> Graph {
+    match weir_graph::parse(text, &folder.join("graph.toml"), catalog, &|_| None) {
         Ok(graph) => graph,
         Err(problems) => panic!("{problems}"),
     }
