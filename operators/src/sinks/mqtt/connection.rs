@@ -14,6 +14,9 @@ use super::discovery::MAX_CONFIG_BYTES;
 /// Requests that may wait for the connection.
 const MAX_REQUESTS: usize = 64;
 
+/// Messages that are published before the first of them is acknowledged.
+pub(super) const MAX_UNACKNOWLEDGED: usize = 16;
+
 /// Bytes of states of the broker that are taken in, in all, of one and of its topic.
 const MAX_FOUND: usize = 16 << 20;
 const MAX_FOUND_BYTES: usize = 64;
@@ -159,20 +162,35 @@ impl Line {
     /// Publishes, and waits until that is acknowledged.
     pub(super) fn publish(
         &mut self,
-        (topic, payload, retain): (&str, &[u8], bool),
-        mut slices: u32,
+        message: (&str, &[u8], bool),
+        slices: u32,
         slice: Duration,
     ) -> Result<(), String> {
+        self.send(message)?;
+        self.wait_until_acknowledged(slices, slice)
+    }
+
+    /// Publishes without a wait for the acknowledgement: at most [`MAX_UNACKNOWLEDGED`] at a time.
+    pub(super) fn send(&mut self, (topic, payload, retain): (&str, &[u8], bool)) -> Result<(), String> {
         let options = PublishOptions::at_least_once().retain(retain);
         let sent = self.client.try_publish(topic, payload, options);
         sent.map_err(|error| error.to_string())?;
         self.published += 1;
+        Ok(())
+    }
+
+    /// Waits until all that was published is acknowledged, with at most that time of silence before each acknowledgement.
+    pub(super) fn wait_until_acknowledged(&mut self, slices: u32, slice: Duration) -> Result<(), String> {
+        let (mut left, mut acknowledged) = (slices, self.acknowledged);
         while self.acknowledged < self.published {
-            if slices == 0 {
+            if left == 0 {
                 return Err("the broker sends no acknowledgements".to_owned());
             }
             let is_silent = !self.wait(slice)?;
-            slices -= u32::from(is_silent);
+            left -= u32::from(is_silent);
+            if self.acknowledged > acknowledged {
+                (left, acknowledged) = (slices, self.acknowledged);
+            }
         }
         Ok(())
     }

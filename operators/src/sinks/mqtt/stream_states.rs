@@ -286,30 +286,41 @@ impl StreamStates {
 
     /// Takes in configurations that an earlier run left at the broker, and removes those of streams that are no more.
     fn take_earlier(&mut self) {
+        let configs = self.states.take_configs();
+        if configs.is_empty() {
+            return;
+        }
         let engine = self.topics.config(&self.topics.device());
-        for (topic, config) in self.states.take_configs() {
+        let topic_of = |stream: &Arc<str>| self.topics.config(&self.topics.camera(stream));
+        let owners = self
+            .cameras
+            .keys()
+            .map(|stream| (topic_of(stream), Arc::clone(stream)));
+        let owners: BTreeMap<Option<String>, Arc<str>> = owners.collect();
+        for (topic, config) in configs {
             let Some(entities) = discovery::earlier(&self.topics, &config) else {
                 continue;
             };
             if engine.as_ref() == Some(&topic) {
+                let before = self.states.get(&topic);
                 self.engine = entities;
                 self.describe_engine();
                 // A count that was an entity of the engine is refused as one of a stream before it is removed.
-                for stream in self.cameras.keys() {
-                    let topic = self.topics.config(&self.topics.camera(stream));
-                    self.states.resend(topic.unwrap_or_default());
+                if self.states.get(&topic) != before {
+                    for topic in owners.keys().flatten() {
+                        self.states.resend(topic);
+                    }
                 }
                 continue;
             }
-            let is_of =
-                |stream: &str| self.topics.config(&self.topics.camera(stream)).as_ref() == Some(&topic);
-            let owner = self.cameras.iter_mut().find(|(stream, _)| is_of(stream));
-            if let Some((stream, camera)) = owner {
-                camera.earlier = entities;
-                let stream = Arc::clone(stream);
-                self.describe(&stream);
+            let topic = Some(topic);
+            if let Some(stream) = owners.get(&topic) {
+                if let Some(camera) = self.cameras.get_mut(stream) {
+                    camera.earlier = entities;
+                }
+                self.describe(stream);
             } else if self.states.is_successor() {
-                self.remove_device(Some(topic), &entities);
+                self.remove_device(topic, &entities);
             }
         }
     }

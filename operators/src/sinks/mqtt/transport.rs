@@ -10,7 +10,7 @@ use weir_flow::{Settings, SinkError};
 
 use super::super::outbox::{Message, Outcome, Transport};
 use super::super::tls;
-use super::connection::{Found, Line, Watched};
+use super::connection::{Found, Line, MAX_UNACKNOWLEDGED, Watched};
 use super::topics::Topics;
 
 /// Timeout for a broker to accept a connection or to acknowledge a packet, as a number of slices of equal
@@ -137,10 +137,10 @@ impl States {
     }
 
     /// Sends the state of a topic once more.
-    pub(super) fn resend(&self, topic: String) {
+    pub(super) fn resend(&self, topic: &str) {
         let mut kept = self.lock();
-        if kept.states.contains_key(&topic) {
-            kept.unsent.insert(topic);
+        if kept.states.contains_key(topic) {
+            kept.unsent.insert(topic.to_owned());
         }
     }
 
@@ -209,6 +209,11 @@ impl States {
     fn forget_sent(&self) {
         let mut kept = self.lock();
         kept.unsent = kept.states.keys().cloned().collect();
+    }
+
+    /// Number of states that the broker does not have.
+    fn unsent(&self) -> usize {
+        self.lock().unsent.len()
     }
 
     /// The broker has a state that was sent.
@@ -334,22 +339,42 @@ impl MqttTransport {
         is_denied
     }
 
-    fn publish(&mut self, topic: &str, payload: &[u8], retain: bool) -> Result<(), String> {
-        let sent = self
-            .line()
-            .and_then(|line| line.publish((topic, payload, retain), SLICES, SLICE));
-        if sent.is_err() {
+    /// Uses the connection, which ends if that fails.
+    fn on_line(&mut self, act: impl FnOnce(&mut Line) -> Result<(), String>) -> Result<(), String> {
+        let done = self.line().and_then(act);
+        if done.is_err() {
             self.line = None;
         }
         let Broker { host, port, .. } = &self.broker;
-        sent.map_err(|reason| format!("{host}:{port}: {reason}"))
+        done.map_err(|reason| format!("{host}:{port}: {reason}"))
     }
 
-    /// Publishes states that the broker does not have.
+    fn publish(&mut self, topic: &str, payload: &[u8], retain: bool) -> Result<(), String> {
+        self.on_line(|line| line.publish((topic, payload, retain), SLICES, SLICE))
+    }
+
+    /// Publishes states that the broker does not have. States that are set meanwhile wait for the next call, so that events are
+    /// sent in between. Several are sent before the first is acknowledged: a broker that also sends a state to our own
+    /// subscription delays its acknowledgement by about 40 ms (delayed acknowledgements of TCP).
     fn publish_states(&mut self) -> Result<(), String> {
-        while let Some((topic, state)) = self.states.next() {
-            self.publish(&topic, &state, true)?;
-            self.states.on_sent(&topic);
+        let states = Arc::clone(&self.states);
+        let mut left = states.unsent();
+        while left > 0 {
+            let mut sent = Vec::new();
+            self.on_line(|line| {
+                while sent.len() < left.min(MAX_UNACKNOWLEDGED)
+                    && let Some((topic, state)) = states.next()
+                {
+                    line.send((&topic, &state, true))?;
+                    sent.push(topic);
+                }
+                line.wait_until_acknowledged(SLICES, SLICE)
+            })?;
+            if sent.is_empty() {
+                break;
+            }
+            left -= sent.len();
+            sent.iter().for_each(|topic| states.on_sent(topic));
         }
         Ok(())
     }
