@@ -2,18 +2,15 @@
 //! reviews.
 
 use serde_json::{Value as Json, json};
-use weir_flow::{Delivery, Incident, Notice, Overlay, Phase, Settings, Sink, StreamState, Value};
+use weir_flow::{Delivery, Incident, Notice, Overlay, Phase, Settings, Sink, StreamState};
 use weir_operators::sinks::sink_for;
 
-use super::delivered::{best, car, delivery, incident, text};
-use super::mqtt::{Broker, Watcher};
+use super::delivered::{best, car, delivery, incident};
+use super::mqtt::{Broker, Watcher, is};
 
 /// An MQTT sink for streams of a graph.
 fn open(broker: &Broker, streams: &[&str]) -> Box<dyn Sink> {
-    let keys = [
-        ("host", text("127.0.0.1")),
-        ("port", Value::Number(f64::from(broker.port))),
-    ];
+    let keys = broker.keys();
     let settings = Settings(keys.map(|(key, value)| (key.to_owned(), value)).into());
     let streams: Vec<String> = streams.iter().map(|stream| (*stream).to_owned()).collect();
     sink_for("mqtt", &settings, &streams).unwrap().open().unwrap()
@@ -48,11 +45,6 @@ fn visit(phase: Phase) -> Incident {
         best: best(b"\xff\xd8 a picture"),
         ..incident("north", 1)
     }
-}
-
-/// Whether the last payload of a topic is that one; an empty one removes the topic.
-fn is<'a>(topic: &'a str, payload: &'a str) -> impl Fn(&Watcher) -> bool + 'a {
-    move |watcher| watcher.last.get(topic).is_some_and(|last| last == payload)
 }
 
 fn is_there(watcher: &Watcher, topic: &str) -> bool {
@@ -96,11 +88,9 @@ fn away(stream: &str, time_ms: u64, state: StreamState) -> Notice {
 
 #[test]
 fn rules_zones_pictures_and_connections_of_a_camera_are_states_of_its_device() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(broker) = Broker::new(folder.path()) else {
+    let Some((_folder, broker, mut watcher)) = Broker::watched() else {
         return;
     };
-    let mut watcher = broker.watch();
     let mut mqtt = open(&broker, &["north"]);
     let waiting = StreamState::Waiting {
         reason: "gone".to_owned(),
@@ -161,11 +151,9 @@ fn rules_zones_pictures_and_connections_of_a_camera_are_states_of_its_device() {
 
 #[test]
 fn entities_and_states_of_a_removed_camera_are_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(broker) = Broker::new(folder.path()) else {
+    let Some((_folder, broker, mut watcher)) = Broker::watched() else {
         return;
     };
-    let mut watcher = broker.watch();
     let mut mqtt = open(&broker, &["north", "south"]);
     for stream in ["north", "south"] {
         mqtt.accept(&frame(stream, 1_000, Vec::new())).unwrap();
@@ -209,11 +197,9 @@ fn entities_and_states_of_a_removed_camera_are_removed() {
 
 #[test]
 fn another_engine_of_the_same_prefix_keeps_its_cameras() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(broker) = Broker::new(folder.path()) else {
+    let Some((_folder, broker, mut watcher)) = Broker::watched() else {
         return;
     };
-    let mut watcher = broker.watch();
     let mut first = open(&broker, &["south"]);
     first.accept(&frame("south", 1_000, Vec::new())).unwrap();
     watcher.run_until(|watcher| entity(watcher, "south", ("sensor", "car")).is_some());
@@ -230,11 +216,9 @@ fn another_engine_of_the_same_prefix_keeps_its_cameras() {
 
 #[test]
 fn reviews_are_detections_until_an_incident_makes_them_alerts() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(broker) = Broker::new(folder.path()) else {
+    let Some((_folder, broker, mut watcher)) = Broker::watched() else {
         return;
     };
-    let mut watcher = broker.watch();
     let mut mqtt = open(&broker, &["north"]);
     mqtt.accept(&frame("north", 1_000, Vec::new())).unwrap();
     watcher.run_until(is("weir/north/review_status", "DETECTION"));
@@ -261,11 +245,9 @@ fn reviews_are_detections_until_an_incident_makes_them_alerts() {
 
 #[test]
 fn motion_is_published_for_cameras_with_a_motion_gate() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(broker) = Broker::new(folder.path()) else {
+    let Some((_folder, broker, mut watcher)) = Broker::watched() else {
         return;
     };
-    let mut watcher = broker.watch();
     let mut mqtt = open(&broker, &["north"]);
     mqtt.accept(&frame("north", 1_000, Vec::new())).unwrap();
     watcher.run_until(is("weir/north/car", "1"));

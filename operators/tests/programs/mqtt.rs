@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rumqttc::{Client, Connection, Event, MqttOptions, Packet, QoS};
 use serde_json::Value as Json;
+use tempfile::TempDir;
 use weir_flow::{Notice, TrackEnd, Value};
 use weir_operators::sinks::sink;
 
@@ -19,13 +20,13 @@ const MOSQUITTO: &str = "/usr/sbin/mosquitto";
 /// Mosquitto, which keeps what it has when it is asked to end.
 pub(crate) struct Broker {
     folder: PathBuf,
-    pub(crate) port: u16,
+    port: u16,
     child: Option<Child>,
 }
 
 impl Broker {
     /// `None` where it is not installed.
-    pub(crate) fn new(folder: &Path) -> Option<Self> {
+    fn new(folder: &Path) -> Option<Self> {
         Self::with(folder, "")
     }
 
@@ -49,6 +50,20 @@ impl Broker {
         };
         broker.start();
         Some(broker)
+    }
+
+    /// A broker with its folder, and a watcher of all topics; `None` where it is not installed.
+    pub(crate) fn watched() -> Option<(TempDir, Self, Watcher)> {
+        let folder = tempfile::tempdir().unwrap();
+        let broker = Self::new(folder.path())?;
+        let watcher = broker.watch();
+        Some((folder, broker, watcher))
+    }
+
+    /// Keys of a sink that name the broker.
+    pub(crate) fn keys(&self) -> [(&'static str, Value); 2] {
+        let port = Value::Number(f64::from(self.port));
+        [("host", text("127.0.0.1")), ("port", port)]
     }
 
     fn start(&mut self) {
@@ -162,31 +177,25 @@ impl Watcher {
     }
 }
 
+/// Whether the last payload of a topic is that one; an empty one removes the topic.
+pub(crate) fn is<'a>(topic: &'a str, payload: &'a str) -> impl Fn(&Watcher) -> bool + 'a {
+    move |watcher| watcher.last.get(topic).is_some_and(|last| last == payload)
+}
+
 #[test]
 fn a_broker_that_goes_and_comes_gets_every_event_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(mut broker) = Broker::new(folder.path()) else {
+    let Some((folder, mut broker, mut watcher)) = Broker::watched() else {
         return;
     };
     let events = events();
-    let mut watcher = broker.watch();
     let path = folder.path().join("undelivered.jsonl");
-    let mut mqtt = open(
-        "mqtt",
-        &[
-            ("host", text("127.0.0.1")),
-            ("port", Value::Number(f64::from(broker.port))),
-            ("path", text(path.to_str().unwrap())),
-        ],
-    );
+    let [host, port] = broker.keys();
+    let path_key = ("path", text(path.to_str().unwrap()));
+    let mut mqtt = open("mqtt", &[host, port, path_key]);
     let watching = std::thread::spawn(move || {
         watcher.run_until(|watcher| {
             let seen: std::collections::BTreeSet<&String> = watcher.taken.iter().collect();
-            seen.len() >= events
-                && watcher
-                    .last
-                    .get("weir/available")
-                    .is_some_and(|state| state == "offline")
+            seen.len() >= events && is("weir/available", "offline")(watcher)
         });
         watcher
     });
@@ -212,25 +221,12 @@ fn a_broker_that_goes_and_comes_gets_every_event_in_order() {
 
 #[test]
 fn tracks_are_events_as_frigate_has_them_and_counts_are_found_by_home_assistant() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(broker) = Broker::new(folder.path()) else {
+    let Some((_folder, broker, mut watcher)) = Broker::watched() else {
         return;
     };
-    let mut watcher = broker.watch();
-    let mut mqtt = open(
-        "mqtt",
-        &[
-            ("host", text("127.0.0.1")),
-            ("port", Value::Number(f64::from(broker.port))),
-        ],
-    );
+    let mut mqtt = open("mqtt", &broker.keys());
     mqtt.accept(&delivery("north", vec![car(7)], Vec::new())).unwrap();
-    watcher.run_until(|watcher| {
-        watcher
-            .last
-            .get("weir/north/car")
-            .is_some_and(|count| count == "1")
-    });
+    watcher.run_until(is("weir/north/car", "1"));
     let ended = TrackEnd {
         id: 7,
         class: "car".into(),
@@ -253,12 +249,7 @@ fn tracks_are_events_as_frigate_has_them_and_counts_are_found_by_home_assistant(
     })
     .unwrap();
     watcher.run_until(|watcher| watcher.events.len() == 3);
-    watcher.run_until(|watcher| {
-        watcher
-            .last
-            .get("weir/north/car")
-            .is_some_and(|count| count == "0")
-    });
+    watcher.run_until(is("weir/north/car", "0"));
     assert_eq!(watcher.last["weir/available"], "online");
     mqtt.finish().unwrap();
     watcher.run_until(|watcher| watcher.last["weir/available"] == "offline");
@@ -290,19 +281,10 @@ fn tracks_are_events_as_frigate_has_them_and_counts_are_found_by_home_assistant(
 
 #[test]
 fn no_count_stays_above_zero_while_a_stream_is_away_or_after_a_run_that_was_killed() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(broker) = Broker::new(folder.path()) else {
+    let Some((_folder, broker, mut watcher)) = Broker::watched() else {
         return;
     };
-    let mut watcher = broker.watch();
-    let keys = [
-        ("host", text("127.0.0.1")),
-        ("port", Value::Number(f64::from(broker.port))),
-    ];
-    let is = |topic: &'static str, count: &'static str| {
-        move |watcher: &Watcher| watcher.last.get(topic).is_some_and(|is| is == count)
-    };
-    let mut killed = open("mqtt", &keys);
+    let mut killed = open("mqtt", &broker.keys());
     killed
         .accept(&delivery("south", vec![car(7)], Vec::new()))
         .unwrap();
@@ -334,7 +316,7 @@ fn no_count_stays_above_zero_while_a_stream_is_away_or_after_a_run_that_was_kill
     // As if it were killed: nothing is said at its end.
     std::mem::forget(killed);
 
-    let mut next = open("mqtt", &keys);
+    let mut next = open("mqtt", &broker.keys());
     next.accept(&delivery("north", Vec::new(), Vec::new())).unwrap();
     watcher.run_until(is("weir/north/car", "0"));
     next.finish().unwrap();

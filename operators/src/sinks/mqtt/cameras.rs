@@ -182,18 +182,8 @@ impl Motion {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::overlay;
     use super::*;
-
-    fn overlay(name: &str, kind: &'static str) -> Overlay {
-        Overlay {
-            transform: name.into(),
-            kind,
-            points: Vec::new(),
-            is_closed: true,
-            text: "".into(),
-            tags: Vec::new(),
-        }
-    }
 
     #[test]
     fn rule_is_removed_once_deliveries_name_it_no_more() {

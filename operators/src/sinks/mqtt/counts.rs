@@ -85,28 +85,17 @@ impl Counts {
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::{Object, Points, Rect, TrackState};
+    use weir_flow::TrackState;
 
+    use super::super::samples;
     use super::*;
 
     fn object(class: &str, stationary_ms: Option<Option<f64>>) -> DeliveredObject {
-        DeliveredObject {
-            id: 0,
-            object: Object {
-                candidate: false,
-                class: class.into(),
-                score: 0.5,
-                rect: Rect::new(0.0, 0.0, 1.0, 1.0),
-                parent: None,
-                points: Points::None,
-            },
-            parent: None,
-            attributes: Vec::new(),
-            track: stationary_ms.map(|stationary_ms| TrackState {
-                stationary_ms,
-                ..TrackState::default()
-            }),
-        }
+        let track = stationary_ms.map(|stationary_ms| TrackState {
+            stationary_ms,
+            ..TrackState::default()
+        });
+        samples::object(class, track)
     }
 
     #[test]

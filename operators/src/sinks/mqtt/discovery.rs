@@ -230,8 +230,9 @@ pub(super) fn state_topics(topics: &Topics, entities: &Map<String, Value>) -> Ve
 mod tests {
     use std::collections::BTreeSet;
 
-    use weir_flow::{DeliveredObject, Object, Overlay, Points, Rect, Settings};
+    use weir_flow::{Overlay, Settings};
 
+    use super::super::samples::{object, overlay};
     use super::*;
 
     /// Keys of a platform that Home Assistant requires, and others that it takes.
@@ -373,34 +374,6 @@ mod tests {
         entities
     }
 
-    fn overlay(name: &str, kind: &'static str) -> Overlay {
-        Overlay {
-            transform: name.into(),
-            kind,
-            points: Vec::new(),
-            is_closed: true,
-            text: "".into(),
-            tags: Vec::new(),
-        }
-    }
-
-    fn person() -> DeliveredObject {
-        DeliveredObject {
-            id: 0,
-            object: Object {
-                candidate: false,
-                class: "person".into(),
-                score: 0.5,
-                rect: Rect::new(0.0, 0.0, 1.0, 1.0),
-                parent: None,
-                points: Points::None,
-            },
-            parent: None,
-            attributes: Vec::new(),
-            track: None,
-        }
-    }
-
     fn porch() -> (Topics, Camera, Counts) {
         let topics = Topics::new(&Settings::default()).expect("topics");
         let (mut camera, mut counts) = (Camera::default(), Counts::default());
@@ -413,7 +386,7 @@ mod tests {
         camera.motion.on_frame(1_000, true);
         camera.pictures.insert("person".to_owned());
         camera.pictures.insert(ALL.to_owned());
-        counts.on_objects("porch", &[person()]);
+        counts.on_objects("porch", &[object("person", None)]);
         (topics, camera, counts)
     }
 

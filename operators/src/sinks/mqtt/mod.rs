@@ -6,6 +6,8 @@ mod counts;
 mod discovery;
 mod events;
 mod reviews;
+#[cfg(test)]
+mod samples;
 mod stream_states;
 mod topics;
 mod transport;

@@ -127,17 +127,17 @@ impl Review {
     /// The next event; `None` if nothing changed since the last one.
     fn event(&mut self, stream: &str, end_ms: Option<u64>) -> Option<ReviewEvent> {
         let after = self.body(stream, end_ms);
-        let (number, before) = std::mem::take(&mut self.said);
+        if self.said.1 == after {
+            return None;
+        }
+        let number = self.said.0;
+        let before = std::mem::replace(&mut self.said.1, after.clone());
+        self.said.0 += 1;
         let kind = match (number, end_ms) {
             (0, None) => "new",
             (_, Some(_)) => "end",
             (_, None) => "update",
         };
-        self.said = (number, after.clone());
-        if before == after {
-            return None;
-        }
-        self.said.0 += 1;
         let before = if before.is_null() { after.clone() } else { before };
         let status = match (end_ms, self.is_alert) {
             (Some(_), _) => NO_REVIEW,
@@ -183,29 +183,18 @@ fn insert<T: Ord>(set: &mut BTreeSet<T>, value: T) {
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::{Object, Points, Rect, TrackState};
+    use weir_flow::TrackState;
 
+    use super::super::samples::object;
     use super::*;
 
     fn car(track: u64, stationary_ms: Option<f64>) -> DeliveredObject {
-        DeliveredObject {
-            id: 0,
-            object: Object {
-                candidate: false,
-                class: "car".into(),
-                score: 0.5,
-                rect: Rect::new(0.0, 0.0, 1.0, 1.0),
-                parent: None,
-                points: Points::None,
-            },
-            parent: None,
-            attributes: Vec::new(),
-            track: Some(TrackState {
-                id: track,
-                stationary_ms,
-                ..TrackState::default()
-            }),
-        }
+        let track = TrackState {
+            id: track,
+            stationary_ms,
+            ..TrackState::default()
+        };
+        object("car", Some(track))
     }
 
     fn incident(id: &str, phase: Phase, track: Option<u64>) -> Incident {
