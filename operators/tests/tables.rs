@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use weir_flow::{
-    Attribute, DeliveredObject, Delivery, Frame, Image, Mask, Object, Points, Rect, Settings, Sink,
-    TrackState, Value,
+    Attribute, DeliveredObject, Delivery, Frame, Image, KeyPoint, Mask, Object, Point, Points, Rect,
+    Settings, Sink, TrackState, Value,
 };
 use weir_operators::sinks::sink;
 
@@ -113,12 +113,20 @@ fn coco_results_have_its_categories() {
 }
 
 #[test]
-fn coco_results_have_the_mask_of_an_object() {
+fn coco_results_have_the_mask_and_the_key_points_of_an_object() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.json");
     let mut found = object(0, "car", None);
     let mask = Mask::sample(&Rect::new(1.0, 0.0, 2.0, 2.0), |_, _| true).unwrap();
     found.object.points = Points::Mask(mask.into());
+    let point = KeyPoint {
+        name: None,
+        at: Point { x: 1.25, y: 0.5 },
+        score: 0.875,
+    };
+    found
+        .attributes
+        .push(("keypoints".into(), Attribute::Points(vec![point.clone(), point])));
     let mut results = open("coco", &path);
     results
         .accept(&Delivery {
@@ -140,4 +148,6 @@ fn coco_results_have_the_mask_of_an_object() {
     // Two pixels outside, two within, two outside.
     let expected = serde_json::json!({ "size": [2, 3], "counts": "222" });
     assert_eq!(written[0]["segmentation"], expected);
+    let expected = serde_json::json!([1.3, 0.5, 0.875, 1.3, 0.5, 0.875]);
+    assert_eq!(written[0]["keypoints"], expected);
 }

@@ -353,3 +353,47 @@ fn options_that_do_not_go_together_are_refused() {
         &["--truth is given twice for all streams"],
     );
 }
+
+#[test]
+fn results_of_a_coco_sink_are_scored_against_annotations() {
+    let place = Place::new();
+    let write = |name: &str, value: &Value| std::fs::write(place.at(name), value.to_string()).unwrap();
+    write(
+        "annotations.json",
+        &json!({"images": [{"id": 139, "width": 640, "height": 426}], "categories": [{"id": 3, "name": "car"}],
+            "annotations": [
+                {"id": 1, "image_id": 139, "category_id": 3, "bbox": [10, 10, 50, 40], "area": 2000, "iscrowd": 0},
+                {"id": 2, "image_id": 139, "category_id": 3, "bbox": [200, 10, 50, 40], "area": 2000, "iscrowd": 0}]}),
+    );
+    write(
+        "results.json",
+        &json!([{"image_id": 139, "category_id": 3, "bbox": [10.0, 10.0, 50.0, 40.0], "score": 0.9}]),
+    );
+    let score = |more: &[&str]| {
+        let files = ["--truth", "annotations.json"];
+        place.score(&[&files[..], more].concat())
+    };
+    let ran = score(&["--events", "results.json"]);
+    let text = String::from_utf8_lossy(&ran.stdout);
+    assert!(
+        ran.status.success() && text.contains("boxes") && text.contains("0.505"),
+        "{text}"
+    );
+    let ran = score(&["--events", "results.json", "--report", "score.json"]);
+    assert!(ran.status.success());
+    let report: Value =
+        serde_json::from_str(&std::fs::read_to_string(place.at("score.json")).unwrap()).unwrap();
+    assert_eq!(report["coco"]["shapes"]["boxes"]["ar"], json!(0.5));
+    for (more, word) in [
+        (&[][..], "--events"),
+        (&["--events", "annotations.json"], "annotations.json"),
+        (&["--events", "results.json", "--curve", "curve.svg"], "--curve"),
+    ] {
+        let ran = score(more);
+        let error = String::from_utf8_lossy(&ran.stderr);
+        assert!(
+            ran.status.code() == Some(2) && error.contains(word),
+            "{more:?}: {error}"
+        );
+    }
+}

@@ -12,7 +12,7 @@ use crate::args::{self, TruthOf};
 use crate::error::UserError;
 use crate::launch::{LaunchOptions, Observers, execute, print_result};
 use crate::outputs::Files;
-use crate::score::{self, Events, PlayedStream, Score};
+use crate::score::{self, Events, PlayedStream, Score, coco};
 use crate::settings::Settings;
 use crate::tap::Tap;
 use crate::threshold_plot;
@@ -20,11 +20,17 @@ use crate::whole_file::write_whole;
 use crate::zoo::Zoo;
 use crate::{output, report};
 
-/// Scores a run, or the events of one.
+/// Bytes of a file of COCO: the annotations of its training set, its largest, have half of that.
+const MAX_COCO_BYTES: u64 = 1 << 30;
+
+/// Scores a run, the events of one, or the results of a data set.
 ///
 /// # Errors
 /// Truths and events that cannot be read or are not of the same clip, and what `weir replay` says.
 pub(crate) fn score(args: args::Score, settings: &Settings, zoo: &Zoo) -> anyhow::Result<()> {
+    if let Some(annotations) = coco_annotations(&args.truth) {
+        return score_coco(annotations, &args);
+    }
     let truths = Truths::read(&args.truth)?;
     match (&args.events, &args.graph) {
         (Some(events), _) => score_file(events, &args, &truths),
@@ -107,6 +113,50 @@ fn score_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Resul
         (Err(_), _) => {}
     }
     draw_curves(&scored?, args.curve.as_deref())
+}
+
+/// The annotations of COCO among truths: the only one, a file `.json`. Truths of clips are lines of JSON, `.jsonl`.
+fn coco_annotations(truths: &[TruthOf]) -> Option<&Path> {
+    match truths {
+        [TruthOf { stream: None, path }] if path.extension().is_some_and(|form| form == "json") => Some(path),
+        _ => None,
+    }
+}
+
+/// Scores the results of a `coco` sink by COCO's rules.
+fn score_coco(annotations: &Path, args: &args::Score) -> anyhow::Result<()> {
+    let Some(results) = &args.events else {
+        let path = annotations.display();
+        return Err(UserError::new(format!(
+            "{path} has annotations of COCO, which are compared with the file of a `coco` sink: run the graph with one, then give its file by \
+             --events FILE"
+        ))
+        .into());
+    };
+    if args.curve.is_some() {
+        return Err(UserError::new("--curve goes with truths of clips, not with annotations of COCO").into());
+    }
+    let report = args.playback.run_args.report.as_deref();
+    let mut files = Files::default();
+    files.read("the score", annotations);
+    files.read("the score", results);
+    report.into_iter().for_each(|path| files.write("--report", path));
+    files.check()?;
+    let report = report.map(report::reserve).transpose()?;
+    let text = |what: &str, path: &Path| {
+        weir_files::read_text(path, MAX_COCO_BYTES)
+            .map_err(|error| file_error(what, path, format!("cannot be read: {error}")))
+    };
+    let dataset = coco::read_dataset(&text("annotations", annotations)?)
+        .map_err(|error| file_error("annotations", annotations, error))?;
+    let scored = coco::read_results(&text("results", results)?, &dataset)
+        .and_then(|results| coco::score(&dataset, &results))
+        .map_err(|error| file_error("results", results, error))?;
+    match report {
+        Some(file) => report::write(&json!({ "coco": scored }), file)?,
+        None => output::say(&coco::table(&scored))?,
+    }
+    Ok(())
 }
 
 /// Writes the drawing of the curves, where it was asked for.

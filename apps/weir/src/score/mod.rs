@@ -7,6 +7,7 @@
 mod answers;
 mod attributes;
 mod choice;
+pub(crate) mod coco;
 mod curve;
 mod detection;
 mod event;

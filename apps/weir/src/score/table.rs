@@ -294,7 +294,7 @@ fn text_detail(text: &TextReading) -> String {
     )
 }
 
-fn format_value(value: Option<f64>) -> String {
+pub(super) fn format_value(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.3}"))
 }
 

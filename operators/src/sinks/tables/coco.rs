@@ -1,10 +1,12 @@
-//! Objects as COCO results (cocodataset.org, "results format"): a JSON array of `image_id`, `category_id`, `bbox`, `score`, and
-//! `segmentation` of objects with a mask.
+//! Objects as COCO results (cocodataset.org, "results format"): a JSON array of `image_id`, `category_id`, `bbox`, `score`,
+//! `segmentation` of objects with a mask, and `keypoints` of objects with a pose.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use weir_flow::{DeliveredObject, Delivery, KeyKind, KeySpec, Settings, Sink, SinkError, SinkFactory};
+use weir_flow::{
+    Attribute, DeliveredObject, Delivery, KeyKind, KeyPoint, KeySpec, Settings, Sink, SinkError, SinkFactory,
+};
 
 use super::super::event_shapes::MaskEntry;
 use super::super::{SinkKind, required_path};
@@ -41,6 +43,16 @@ fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory
         files: WholeFiles::new(path, streams),
         categories: Categories::new(settings.texts("categories")),
     }))
+}
+
+/// A key point: x and y in pixels, and its score.
+fn triple(point: &KeyPoint) -> [f64; 3] {
+    let round = |value: f32, digits: f64| (f64::from(value) * digits).round() / digits;
+    [
+        round(point.at.x, 10.0),
+        round(point.at.y, 10.0),
+        round(point.score, 1e4),
+    ]
 }
 
 struct CocoFactory {
@@ -86,6 +98,16 @@ impl Sink for Coco {
             let mut row = json!({ "image_id": image, "category_id": category, "bbox": bbox, "score": score });
             if let Some(mask) = MaskEntry::of(&object.object.points, size) {
                 row["segmentation"] = json!(mask);
+            }
+            let keypoints = object
+                .attributes
+                .iter()
+                .find_map(|(_, attribute)| match attribute {
+                    Attribute::Points(points) => Some(points),
+                    _ => None,
+                });
+            if let Some(points) = keypoints {
+                row["keypoints"] = json!(points.iter().flat_map(triple).collect::<Vec<_>>());
             }
             Some(row.to_string())
         };
