@@ -182,8 +182,8 @@ impl Clip {
                 Err(error) => failure = failure.or(Some(WriteError::of_file(&path, &error))),
             }
         }
-        if failure.is_none() {
-            // What is left of it the next run removes.
+        if failure.is_none() || video.is_none() {
+            // That of a video without a description is kept for the next run, and goes with the video.
             let _ = fs::remove_file(descriptions::early(&self.path));
         }
         ClosedClip {

@@ -390,7 +390,7 @@ fn folder_of(stem: &Path) -> PathBuf {
 /// Removes a recording with what stands beside it; says how many files that were.
 fn remove(stem: &Path) -> u64 {
     let mut removed = 0;
-    for extension in ["mp4", "jpg", "json"] {
+    for extension in ["mp4", "jpg", "json", "clip"] {
         let mut path = stem.as_os_str().to_owned();
         path.push(format!(".{extension}"));
         match fs::remove_file(&path) {
@@ -469,6 +469,9 @@ mod tests {
             }
         }
         fs::write(north.join("holiday.mp4"), [0; 500]).unwrap();
+        // Its description could not be written beside it: the disk was full.
+        let early = format!("{}.clip", super::names::stem(2 * DAY_MS, &["gate"]));
+        fs::write(north.join(early), [0; 50]).unwrap();
         let mut all = retention(7.0 * 86_400.0, 300.0);
         assert_eq!(
             all.scan(folder.path(), &folder.path().join("{stream}")),
@@ -480,7 +483,7 @@ mod tests {
         all.date_again();
         assert_eq!(all.apply(wall, 0, 0), 2);
         assert_eq!(all.apply(wall, 1, 0), 0);
-        assert_eq!(all.apply(wall, 2, 100), 2, "what is being written counts");
+        assert_eq!(all.apply(wall, 2, 100), 3, "what is being written counts");
         let later = 5 * DAY_MS as i64 + 1;
         assert_eq!(all.apply(wall + 10_000, 10_000, 0), 0);
         assert_eq!(all.apply(wall + 30 * DAY_MS as i64, 11_000, 0), 0, "a spike");
