@@ -20,8 +20,14 @@ pub mod sinks;
 #[path = "../../tests/shared/soap_server.rs"]
 mod soap_server;
 #[cfg(test)]
+#[path = "../../tests/shared/tiny_chat.rs"]
+mod tiny_chat;
+#[cfg(test)]
 #[path = "../../tests/shared/tiny_encoders.rs"]
 mod tiny_encoders;
+#[cfg(test)]
+#[path = "../../tests/shared/tiny_onnx.rs"]
+mod tiny_onnx;
 
 pub use catalog::{heads, operators};
 pub use ffmpeg_info::{VideoDevices, ffmpeg_versions, h264_encoder, video_devices};

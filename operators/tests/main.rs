@@ -37,3 +37,7 @@ mod sound;
 #[path = "../../tests/shared/sound_tracks.rs"]
 mod sound_tracks;
 mod tables;
+#[path = "../../tests/shared/tiny_chat.rs"]
+mod tiny_chat;
+#[path = "../../tests/shared/tiny_onnx.rs"]
+mod tiny_onnx;

@@ -21,6 +21,7 @@ mod cli;
 mod common;
 mod described_answers;
 mod descriptions;
+mod descriptions_local;
 mod detect;
 mod detectors;
 mod discover;
@@ -85,8 +86,12 @@ mod sound_tracks;
 mod sources;
 mod stall;
 mod terminal;
+#[path = "../../../tests/shared/tiny_chat.rs"]
+mod tiny_chat;
 #[path = "../../../tests/shared/tiny_encoders.rs"]
 mod tiny_encoders;
+#[path = "../../../tests/shared/tiny_onnx.rs"]
+mod tiny_onnx;
 #[cfg(feature = "otlp")]
 mod traces;
 mod worker;

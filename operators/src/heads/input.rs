@@ -208,7 +208,7 @@ impl Input {
 }
 
 /// Three numbers, or one for all three: `"123.675, 116.28, 103.53"`.
-fn triple(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
+pub(crate) fn triple(settings: &Settings, key: &str) -> Result<Option<[f32; 3]>, String> {
     let text = match settings.0.get(key) {
         None => return Ok(None),
         Some(Value::Number(number)) => return Ok(Some([*number as f32; 3])),

@@ -1,5 +1,5 @@
-//! Files that lie beside a model: `config.json` and `preprocessor_config.json` of Hugging Face, and `infer_cfg.yml` of
-//! PaddleDetection.
+//! Files that lie beside a model: `config.json` and `preprocessor_config.json` of Hugging Face, `infer_cfg.yml` of
+//! PaddleDetection, and `pipeline.json` of MMDeploy.
 //!
 //! They say how an input is prepared and how classes are called. They count for the model of their folder alone, so they are read
 //! only for models that name their inputs as the exporters of these do: a file that lies there by chance is not believed.
@@ -10,6 +10,8 @@ use serde_json::Value as Json;
 use weir_flow::{Settings, Value};
 
 use super::adapt::Opened;
+use super::family_of;
+use crate::heads::layouts::Layout;
 use crate::heads::{NAMES, names};
 
 /// Largest file that is read: a list of classes, and some numbers.
@@ -47,6 +49,10 @@ pub(super) fn read(path: &Path, opened: &Opened) -> Companions {
         if let Some(text) = found.text(&beside) {
             found.paddle(beside, &text);
         }
+    } else if family_of(opened) == Some(Layout::MmDeploy)
+        && let Some((path, pipeline)) = found.json(path, "pipeline.json")
+    {
+        found.pipeline(path, &pipeline);
     }
     found
 }
@@ -100,7 +106,7 @@ impl Companions {
         self.files.push((path, known.join(", ")));
     }
 
-    fn preprocessor(&mut self, path: PathBuf, config: &Json) {
+    pub(super) fn preprocessor(&mut self, path: PathBuf, config: &Json) {
         let flag = |key: &str, default: bool| config.get(key).and_then(Json::as_bool).unwrap_or(default);
         let triple = |key: &str| -> Option<[f64; 3]> {
             match config.get(key)? {
@@ -150,6 +156,39 @@ impl Companions {
         if let Some((width, height)) = sides.and_then(sides_of) {
             self.set("width", Value::Number(width as f64));
             self.set("height", Value::Number(height as f64));
+        }
+        self.files.push((path, self.prepared()));
+    }
+
+    /// MMDeploy writes the transforms of its first task, of which one normalises and one may keep the aspect.
+    fn pipeline(&mut self, path: PathBuf, pipeline: &Json) {
+        let tasks = pipeline.pointer("/pipeline/tasks").and_then(Json::as_array);
+        let transforms = tasks
+            .into_iter()
+            .flatten()
+            .filter_map(|task| task.get("transforms"));
+        let transforms: Vec<&Json> = transforms.filter_map(Json::as_array).flatten().collect();
+        let of_type = |name: &str| {
+            let is_type = |transform: &&&Json| transform.get("type").and_then(Json::as_str) == Some(name);
+            transforms.iter().find(is_type).copied()
+        };
+        let flag = |transform: Option<&Json>, key: &str| transform?.get(key)?.as_bool();
+        let triple = |key: &str| -> Option<[f64; 3]> {
+            let values = of_type("Normalize")?.get(key)?.as_array()?;
+            let values: Option<Vec<f64>> = values.iter().map(Json::as_f64).collect();
+            values?.try_into().ok()
+        };
+        let numbers = triple("mean").zip(triple("std"));
+        let Some((mean, std)) = numbers.filter(|(_, std)| std.iter().all(|std| *std > 0.0)) else {
+            let reason = "mean and std of Normalize are not three numbers each".to_owned();
+            return self.unread.push((path, reason));
+        };
+        self.normalise(mean, std, 1.0);
+        if flag(of_type("Normalize"), "to_rgb") == Some(false) {
+            self.set("channels", Value::Text("bgr".to_owned()));
+        }
+        if flag(of_type("Resize"), "keep_ratio") == Some(false) {
+            self.set("resize", Value::Text("stretch".to_owned()));
         }
         self.files.push((path, self.prepared()));
     }
@@ -314,6 +353,34 @@ mod tests {
             r#"{"do_normalize": true, "image_mean": [0], "image_std": 1}"#,
             r#"{"rescale_factor": 0}"#,
             r#"{"do_normalize": true, "image_mean": 0, "image_std": 0}"#,
+        ] {
+            let found = read(broken);
+            assert!(found.settings.0.is_empty() && found.unread.len() == 1, "{broken}");
+        }
+    }
+
+    #[test]
+    fn the_pipeline_of_mmdeploy_is_read() {
+        let read = |normalize: &str| {
+            let text = format!(
+                r#"{{"pipeline": {{"input": ["img"], "tasks": [{{"name": "Preprocess", "transforms": [{{"type": "LoadImageFromFile"}},
+                {{"type": "Resize", "keep_ratio": true, "size": [640, 640]}}, {normalize}]}}, {{"name": "net"}}]}}}}"#
+            );
+            let mut found = Companions::default();
+            found.pipeline(PathBuf::new(), &serde_json::from_str(&text).expect("JSON"));
+            found
+        };
+        let rtmdet = read(
+            r#"{"type": "Normalize", "to_rgb": false, "mean": [103.53, 116.28, 123.675], "std": [57.375, 57.12, 58.395]}"#,
+        );
+        let text = |key: &str| rtmdet.settings.text(key);
+        assert_eq!(text("mean"), Some("103.53, 116.28, 123.675"));
+        assert_eq!((text("channels"), text("resize")), (Some("bgr"), None));
+        let rgb = read(r#"{"type": "Normalize", "to_rgb": true, "mean": [0, 0, 0], "std": [255, 255, 255]}"#);
+        assert_eq!(rgb.settings.text("channels"), Some("rgb"));
+        for broken in [
+            r#"{"type": "Pad"}"#,
+            r#"{"type": "Normalize", "mean": [0], "std": [1, 1, 0]}"#,
         ] {
             let found = read(broken);
             assert!(found.settings.0.is_empty() && found.unread.len() == 1, "{broken}");

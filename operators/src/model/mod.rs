@@ -7,6 +7,7 @@
 mod adapt;
 mod auto;
 mod batch_probe;
+pub(crate) mod chat;
 mod companion;
 mod compare;
 mod cut;
@@ -36,6 +37,7 @@ mod session;
 mod session_steps;
 mod sized;
 mod text_encoder;
+mod tokenizer_file;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

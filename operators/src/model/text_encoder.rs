@@ -145,8 +145,7 @@ mod tokens {
 
     use tokenizers::{PaddingParams, PaddingStrategy, PostProcessor, Tokenizer, TruncationParams};
 
-    /// Largest `tokenizer.json`; that of a vocabulary of 256,000 has 35 MB.
-    const MAX_FILE_BYTES: u64 = 128 << 20;
+    use crate::model::tokenizer_file;
 
     /// Tokens of a text at most.
     const MAX_TOKENS: usize = 4_096;
@@ -159,8 +158,7 @@ mod tokens {
 
     impl Tokens {
         pub(super) fn read(path: &Path, length: Option<usize>) -> Result<Self, String> {
-            let bytes = weir_files::read(path, MAX_FILE_BYTES).map_err(|error| error.to_string())?;
-            let mut tokenizer = Tokenizer::from_bytes(&bytes).map_err(|error| error.to_string())?;
+            let mut tokenizer = tokenizer_file::read(path)?;
             // Only the first part of a text is used, so parts need not overlap.
             let truncation = match length {
                 Some(max_length) => Some(TruncationParams {

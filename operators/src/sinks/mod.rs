@@ -138,6 +138,16 @@ pub fn model_server(kind: &str, settings: &Settings) -> Option<(String, String)>
     (kind == describe::KIND.name).then(|| describe::server_of(settings))?
 }
 
+/// Model that a sink of `kind` runs on this machine, in words: its files, bounds and memory. It is opened, and not run. `None`: there is
+/// none.
+///
+/// # Errors
+/// [`SinkError`] with the file of the model that does not fit.
+#[must_use]
+pub fn local_model(kind: &str, settings: &Settings) -> Option<Result<String, SinkError>> {
+    (kind == describe::KIND.name).then(|| describe::local_model(settings))?
+}
+
 /// Whether each stream has a file of its own in a sink of `kind`, also where its `path` does not contain `{stream}`.
 #[must_use]
 pub fn has_file_per_stream(kind: &str) -> bool {

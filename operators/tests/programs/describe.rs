@@ -9,7 +9,7 @@ use weir_flow::{Description, Incident, IncidentValue, Notice, Phase, Sink, Value
 use super::delivered::{best, delivery, give, incident, open, text};
 use crate::chat_server::{Act, ChatServer};
 
-type Counts = BTreeMap<&'static str, u64>;
+pub(super) type Counts = BTreeMap<&'static str, u64>;
 
 /// An incident with a picture.
 fn pictured(stream: &str, number: usize) -> Incident {
@@ -26,14 +26,14 @@ fn opened(url: &str, keys: &[(&str, Value)]) -> Box<dyn Sink> {
     open("describe", &all)
 }
 
-fn ask(sink: &mut dyn Sink, incidents: impl IntoIterator<Item = Incident>) {
+pub(super) fn ask(sink: &mut dyn Sink, incidents: impl IntoIterator<Item = Incident>) {
     for incident in incidents {
         give(sink, incident);
     }
 }
 
 /// Waits until the counts are as they should be.
-fn wait_until(sink: &dyn Sink, holds: impl Fn(&Counts) -> bool) -> Counts {
+pub(super) fn wait_until(sink: &dyn Sink, holds: impl Fn(&Counts) -> bool) -> Counts {
     for _ in 0..15_000 {
         let counts = sink.counts();
         check(&counts);
@@ -61,7 +61,7 @@ fn check(counts: &Counts) {
     assert_eq!(counts["questions"], ended, "{counts:?}");
 }
 
-fn done(counts: &Counts) -> bool {
+pub(super) fn done(counts: &Counts) -> bool {
     counts["queued"] == 0
 }
 

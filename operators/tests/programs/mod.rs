@@ -7,6 +7,7 @@
 mod alarms;
 mod delivered;
 mod describe;
+mod describe_local;
 mod floods;
 mod home_assistant;
 #[cfg(feature = "mail")]

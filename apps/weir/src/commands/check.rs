@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weir_analytics::transforms::{TransformSpec, Units};
-use weir_flow::{DeviceKind, SourceError, StopFlag};
+use weir_flow::{DeviceKind, SinkError, SourceError, StopFlag};
 use weir_graph::{DeviceClass, EmulatedStream, Graph, SourceNode, Sources, TransformNode};
 use weir_operators::media::{SourceOptions, source};
-use weir_operators::sinks::{check_writable, model_server};
+use weir_operators::sinks::{check_writable, local_model, model_server};
 
 use super::replay::replace_sources;
 use super::{check_memory, check_tiles};
@@ -113,11 +113,7 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
     for problem in points_outside(&graph, &sizes) {
         errors.take::<()>(Err(UserError::new(problem).into()));
     }
-    for (index, node) in graph.sinks().iter().enumerate() {
-        let streams = assemble::streams_of_sink(&graph, index);
-        let probed = check_writable(&node.kind, &node.settings, &streams);
-        errors.take(probed.map_err(|error| UserError::new(format!("sink {}: {error}", node.name)).into()));
-    }
+    aside.extend(open_sinks(&graph, &mut errors));
     if zoo::require(&graph, zoo).is_ok()
         && let Some(remarks) = errors.take(check_memory::check(&graph, zoo))
     {
@@ -154,6 +150,27 @@ fn open_all(graph: Graph, settings: &Settings, zoo: &Zoo) -> anyhow::Result<Vec<
     }
     errors.finish()?;
     Ok(aside)
+}
+
+/// Opens what sinks write and run. Returns a sentence for each model that runs here.
+fn open_sinks(graph: &Graph, errors: &mut ErrorList) -> Vec<String> {
+    let mut models = Vec::new();
+    for (index, node) in graph.sinks().iter().enumerate() {
+        let streams = assemble::streams_of_sink(graph, index);
+        let probed = check_writable(&node.kind, &node.settings, &streams);
+        let named =
+            |error: SinkError| anyhow::Error::from(UserError::new(format!("sink {}: {error}", node.name)));
+        let probed = errors.take(probed.map_err(named));
+        // What is wrong with the files of a model is said once.
+        if probed.is_some()
+            && let Some(model) = local_model(&node.kind, &node.settings)
+            && let Some(model) = errors.take(model.map_err(named))
+        {
+            let said = format!("sink {}: pictures stay on this machine: {model}", node.name);
+            models.push(crate::printable::line(&said).to_string());
+        }
+    }
+    models
 }
 
 /// Cameras whose pictures sinks send to servers of models, a sentence for each such sink.

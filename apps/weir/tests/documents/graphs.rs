@@ -74,7 +74,7 @@ points = [[0.1, 0.5], [0.9, 0.5]]
 "#;
 
 /// Folders of the reader that examples read from.
-const FOLDERS: [&str; 3] = ["plates", "gallery", "recordings"];
+const FOLDERS: [&str; 4] = ["plates", "gallery", "recordings", "smolvlm"];
 
 /// Files of other kinds, by a key that each must have.
 const OTHERS: [(&str, Kind); 8] = [

@@ -5,7 +5,7 @@ use weir_flow::{DeviceKind, Settings};
 
 use super::cache::{Gathered, Past, Rows};
 use super::ports::Ports;
-use super::run::{RunInputs, RunPast};
+use super::run::{RowTokens, RunInputs, RunPast};
 use crate::model::runtime::OrtSession;
 
 /// A decoder that is run by itself.
@@ -39,9 +39,9 @@ impl BareDecoder {
     /// The runtime's error.
     pub fn begin(&mut self, batch: usize, past: usize) -> Result<(), String> {
         let mut nothing = Gathered::default();
-        nothing.gather(&vec![Past::Nothing; batch], &self.ports.caches)?;
+        nothing.gather(&vec![Past::Nothing; batch], &self.ports)?;
         let prompt: Vec<u32> = (0..past).map(|place| 3 + (place % 500) as u32).collect();
-        let rows = vec![&*prompt; batch];
+        let rows = vec![RowTokens::ids(&prompt); batch];
         let past = RunPast::Gathered(&nothing);
         let output = self.inputs.run(&mut self.session, &self.ports, &past, &rows)?;
         (self.rows, self.batch) = (Some(output.rows), batch);
@@ -54,7 +54,7 @@ impl BareDecoder {
     /// The runtime's error, or nothing was begun.
     pub fn step(&mut self) -> Result<(), String> {
         let rows = self.rows.as_ref().ok_or("begin comes before it")?;
-        let tokens = vec![&[5_u32][..]; self.batch];
+        let tokens = vec![RowTokens::ids(&[5]); self.batch];
         let past = RunPast::Held(rows);
         let output = self.inputs.run(&mut self.session, &self.ports, &past, &tokens)?;
         self.rows = Some(output.rows);

@@ -5,7 +5,7 @@
 //! its new columns follow the padding, so a row is a list of spans. Where the sequences change, the valid columns alone are
 //! gathered into a new tensor.
 
-use super::ports::CachePort;
+use super::ports::{CachePort, Ports};
 use crate::model::runtime::HeldTensor;
 
 /// The cache of one sequence: for each cache `[outer, tokens, inner]`.
@@ -113,9 +113,11 @@ impl Gathered {
     ///
     /// # Errors
     /// An output is no tensor of `f32`.
-    pub(super) fn gather(&mut self, pasts: &[Past<'_>], ports: &[CachePort]) -> Result<(), String> {
+    pub(super) fn gather(&mut self, pasts: &[Past<'_>], ports: &Ports) -> Result<(), String> {
         // A past of nothing is one column of padding: not every graph takes a tensor without elements.
-        self.columns = pasts.iter().map(Past::tokens).max().unwrap_or(0).max(1);
+        let least = usize::from(!ports.is_exact);
+        self.columns = pasts.iter().map(Past::tokens).max().unwrap_or(0).max(least);
+        let ports = &ports.caches;
         self.spans = pasts.iter().map(|past| Spans::first(past.tokens())).collect();
         self.tensors.resize_with(ports.len(), Vec::new);
         for (index, (port, tensor)) in ports.iter().zip(&mut self.tensors).enumerate() {

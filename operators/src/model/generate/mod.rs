@@ -6,6 +6,7 @@
 
 mod bare;
 mod cache;
+mod embedder;
 #[cfg(test)]
 mod fuzz;
 mod portable;
@@ -28,10 +29,12 @@ use super::onnx::read_metadata;
 use super::runtime::OrtSession;
 pub use bare::BareDecoder;
 use cache::{Gathered, Past};
+pub(super) use embedder::Embedder;
 use portable::Vocabulary;
-use ports::{CachePort, Ports};
-use run::{RunInputs, RunPast};
-use session::DecoderSession;
+use ports::CachePort;
+pub(super) use ports::{Ports, listed, whole};
+use run::{RowTokens, RunInputs, RunPast};
+pub(super) use session::DecoderSession;
 use tokenizer::Tokenizer;
 
 /// Tokens of a sequence where the model's settings give no bound.
@@ -127,17 +130,53 @@ pub(crate) fn head_spec() -> HeadSpec {
     }
 }
 
+/// Properties of a decoder that its sessions need.
+pub(super) struct DecoderCore {
+    pub(super) name: String,
+    pub(super) ports: Ports,
+    /// For texts that end a sequence; without it there are none.
+    tokenizer: Option<Tokenizer>,
+    pub(super) stop_tokens: Vec<u32>,
+    pub(super) limits: GenerativeLimits,
+}
+
+impl DecoderCore {
+    /// A decoder whose text is made elsewhere.
+    pub(super) const fn without_text(
+        name: String,
+        ports: Ports,
+        stop_tokens: Vec<u32>,
+        limits: GenerativeLimits,
+    ) -> Self {
+        Self {
+            name,
+            ports,
+            tokenizer: None,
+            stop_tokens,
+            limits,
+        }
+    }
+
+    /// Bytes of the caches of one token.
+    pub(super) fn token_bytes(&self) -> usize {
+        let of_token: usize = self.ports.caches.iter().map(CachePort::token_elements).sum();
+        size_of::<f32>() * of_token
+    }
+}
+
 /// A decoder, loaded and checked.
 struct Decoder {
-    name: String,
+    core: Arc<DecoderCore>,
     bytes: Arc<[u8]>,
     settings: Settings,
     vocabulary: Vocabulary,
-    ports: Ports,
-    tokenizer: Tokenizer,
     start_token: Option<u32>,
-    stop_tokens: Vec<u32>,
-    limits: GenerativeLimits,
+}
+
+impl Decoder {
+    fn tokenizer(&self) -> Option<&Tokenizer> {
+        self.core.tokenizer.as_ref()
+    }
 }
 
 /// A decoder as a model.
@@ -179,6 +218,11 @@ impl GenerativeOnnx {
     ) -> Result<Self, ModelError> {
         let mut session = OrtSession::open(&bytes, DeviceKind::Cpu)?;
         let ports = Ports::find(&session, settings).map_err(ModelError::Head)?;
+        if ports.width.is_some() {
+            let reason = "it takes `inputs_embeds`, and the head generate takes `input_ids`: a sink of the type describe runs it by \
+                          its `folder`";
+            return Err(ModelError::Head(reason.to_owned()));
+        }
         let ((tokenizer, words), file) = read(&bytes).map_err(ModelError::Head)?;
         let vocabulary = probe(&mut session, &ports).map_err(ModelError::Run)?;
         if vocabulary != tokenizer.len() {
@@ -198,18 +242,20 @@ impl GenerativeOnnx {
         }
         let max_sequence_tokens = settings.number("max_sequence_tokens", MAX_SEQUENCE_TOKENS);
         Ok(Self(Arc::new(Decoder {
-            name: name.to_owned(),
+            core: Arc::new(DecoderCore {
+                name: name.to_owned(),
+                ports,
+                tokenizer: Some(tokenizer),
+                stop_tokens,
+                limits: GenerativeLimits {
+                    vocabulary: vocabulary as u32,
+                    max_sequence_tokens: max_sequence_tokens as u32,
+                },
+            }),
             bytes,
             settings: settings.clone(),
             vocabulary: words,
-            ports,
-            tokenizer,
             start_token,
-            stop_tokens,
-            limits: GenerativeLimits {
-                vocabulary: vocabulary as u32,
-                max_sequence_tokens: max_sequence_tokens as u32,
-            },
         })))
     }
 }
@@ -241,8 +287,8 @@ fn stop_tokens(text: &str) -> Result<Vec<u32>, String> {
 fn probe(session: &mut OrtSession, ports: &Ports) -> Result<usize, String> {
     let mut inputs = RunInputs::default();
     let mut past = Gathered::default();
-    past.gather(&[Past::Nothing; 2], &ports.caches)?;
-    let rows: [&[u32]; 2] = [&[0, 0], &[0, 0]];
+    past.gather(&[Past::Nothing; 2], ports)?;
+    let rows = [RowTokens::ids(&[0, 0]); 2];
     let first = inputs.run(session, ports, &RunPast::Gathered(&past), &rows)?;
     let again = inputs.run(session, ports, &RunPast::Held(&first.rows), &rows)?;
     Ok(again.vocabulary)
@@ -262,7 +308,7 @@ impl Model for GenerativeOnnx {
 
     fn open(&self, _device: DeviceKind) -> Result<Box<dyn Session>, SessionError> {
         Err(SessionError::Load {
-            model: self.0.name.clone(),
+            model: self.0.core.name.clone(),
             reason: "it generates text: run it by the operator describe".to_owned(),
         })
     }
@@ -270,12 +316,13 @@ impl Model for GenerativeOnnx {
 
 impl GenerativeModel for GenerativeOnnx {
     fn limits(&self) -> GenerativeLimits {
-        self.0.limits
+        self.0.core.limits
     }
 
     fn encode(&self, text: &str) -> Vec<u32> {
         let start = self.0.start_token.into_iter();
-        let mut tokens: Vec<u32> = start.chain(self.0.tokenizer.encode(text)).collect();
+        let encoded = self.0.tokenizer().map(|tokenizer| tokenizer.encode(text));
+        let mut tokens: Vec<u32> = start.chain(encoded.unwrap_or_default()).collect();
         if tokens.is_empty() {
             // A sequence begins with something.
             tokens.push(0);
@@ -284,15 +331,16 @@ impl GenerativeModel for GenerativeOnnx {
     }
 
     fn decode(&self, tokens: &[u32]) -> String {
-        let is_text = |token: &&u32| !self.0.stop_tokens.contains(token);
+        let is_text = |token: &&u32| !self.0.core.stop_tokens.contains(token);
         let tokens: Vec<u32> = tokens.iter().filter(is_text).copied().collect();
-        self.0.tokenizer.decode(&tokens)
+        let text = self.0.tokenizer().map(|tokenizer| tokenizer.decode(&tokens));
+        text.unwrap_or_default()
     }
 
     fn portable(&self) -> Option<Vec<u8>> {
         let decoder = &self.0;
         portable::pack(
-            &decoder.name,
+            &decoder.core.name,
             &decoder.settings,
             &decoder.vocabulary,
             &decoder.bytes,
@@ -300,16 +348,16 @@ impl GenerativeModel for GenerativeOnnx {
     }
 
     fn caches(&self) -> Option<CacheKind> {
-        let of_token: usize = self.0.ports.caches.iter().map(CachePort::token_elements).sum();
         Some(CacheKind {
-            number: Arc::as_ptr(&self.0).addr(),
-            token_bytes: (size_of::<f32>() * of_token) as u32,
+            number: Arc::as_ptr(&self.0.core).addr(),
+            token_bytes: self.0.core.token_bytes() as u32,
         })
     }
 
     fn open(&self, device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {
         let session = OrtSession::open(&self.0.bytes, device);
-        let session = session.map_err(|error| error::session_error(&self.0.name, &error))?;
-        Ok(Box::new(DecoderSession::new(Arc::clone(&self.0), session)))
+        let session = session.map_err(|error| error::session_error(&self.0.core.name, &error))?;
+        let core = Arc::clone(&self.0.core);
+        Ok(Box::new(DecoderSession::new(core, session, None)))
     }
 }

@@ -61,16 +61,26 @@ impl CachePort {
 
 /// The inputs and outputs of a decoder.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ports {
+pub(in crate::model) struct Ports {
     pub(super) tokens: String,
     pub(super) tokens_element: Element,
-    pub(super) positions: Option<(String, Element)>,
+    /// Width of the embeddings that the model takes instead of the ids of tokens.
+    pub(in crate::model) width: Option<usize>,
+    pub(in crate::model) positions: Option<(String, Element)>,
     pub(super) mask: Option<(String, MaskKind)>,
     pub(super) caches: Vec<CachePort>,
     pub(super) logits: String,
+    /// Input with the number of tokens whose logits are wanted; 0 stands for all.
+    pub(super) kept_logits: Option<(String, Element)>,
+    /// Whether the model numbers tokens by their columns, so that a run has one sequence and no padding.
+    pub(in crate::model) is_exact: bool,
 }
 
-fn listed(ports: &[TensorPort]) -> String {
+/// Names of the input with the number of tokens whose logits are wanted.
+const KEPT_LOGITS: [&str; 2] = ["num_logits_to_keep", "logits_to_keep"];
+
+/// Names of ports, separated by commas.
+pub(in crate::model) fn listed(ports: &[TensorPort]) -> String {
     let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
     names.join(", ")
 }
@@ -97,11 +107,17 @@ impl Ports {
     /// # Errors
     /// A required input or output is missing or has the wrong type or shape; the message lists the names that
     /// exist.
-    pub(super) fn find(session: &OrtSession, settings: &Settings) -> Result<Self, String> {
+    pub(in crate::model) fn find(session: &OrtSession, settings: &Settings) -> Result<Self, String> {
         let (inputs, outputs) = (session.input_ports(), session.output_ports());
         let all = listed(&inputs);
-        let tokens = named(&inputs, (settings, "input_ids"), &["input_ids", "tokens", "ids"])?
-            .ok_or_else(|| format!("none of its inputs {all} is `input_ids`"))?;
+        let tokens = match named(&inputs, (settings, "input_ids"), &["input_ids", "tokens", "ids"])? {
+            Some(ids) => Some(ids),
+            None => named(&inputs, (settings, "inputs_embeds"), &["inputs_embeds"])?,
+        };
+        let tokens = tokens.ok_or_else(|| format!("none of its inputs {all} is `input_ids`"))?;
+        let kept_logits = inputs
+            .iter()
+            .find(|port| KEPT_LOGITS.contains(&port.name.as_str()));
         let positions = named(
             &inputs,
             (settings, "position_ids"),
@@ -120,7 +136,7 @@ impl Ports {
         let past = settings.text("past").unwrap_or("past");
         let present = settings.text("present").unwrap_or("present");
         let caches = caches((&inputs, past), (&outputs, present))?;
-        let known = [Some(tokens), positions, mask];
+        let known = [Some(tokens), positions, mask, kept_logits];
         let is_known = |port: &&TensorPort| {
             known.into_iter().flatten().any(|known| known.name == port.name)
                 || caches.iter().any(|cache| cache.input == port.name)
@@ -145,24 +161,59 @@ impl Ports {
                 cache.input
             ));
         }
+        let width = embedding_width(tokens)?;
+        let numbers = |port: &TensorPort| whole(port).map(|element| (port.name.clone(), element));
         Ok(Self {
             tokens: tokens.name.clone(),
-            tokens_element: whole(tokens)?,
-            positions: match positions {
-                Some(port) => Some((port.name.clone(), whole(port)?)),
-                None => None,
+            tokens_element: if width.is_some() {
+                Element::F32
+            } else {
+                whole(tokens)?
             },
+            width,
+            positions: positions.map(position_ids).transpose()?,
             mask: match mask {
                 Some(port) => Some((port.name.clone(), mask_kind(port)?)),
                 None => None,
             },
             caches,
             logits: logits.to_owned(),
+            kept_logits: kept_logits.map(numbers).transpose()?,
+            is_exact: false,
         })
     }
 }
 
-fn whole(port: &TensorPort) -> Result<Element, String> {
+/// Width of the embeddings of an input of floats `[batch, tokens, width]`; `None` for one of ids.
+fn embedding_width(port: &TensorPort) -> Result<Option<usize>, String> {
+    let sizes: Vec<Option<usize>> = port.dims.iter().map(|(size, _)| *size).collect();
+    match (port.element, &sizes[..]) {
+        (Some(Element::I64 | Element::I32), _) => Ok(None),
+        (Some(Element::F32), [_, _, Some(width)]) => Ok(Some(*width)),
+        (element, sizes) => Err(format!(
+            "input {} holds {element:?} with the sizes {sizes:?}: expected are whole numbers [batch, tokens], or f32 \
+             [batch, tokens, width] with a fixed width",
+            port.name
+        )),
+    }
+}
+
+/// The input of the positions, one for each token.
+fn position_ids(port: &TensorPort) -> Result<(String, Element), String> {
+    match port.dims.len() {
+        0..=2 => Ok((port.name.clone(), whole(port)?)),
+        rank => Err(format!(
+            "input {} has {rank} dimensions: expected are positions [batch, tokens], one for each token",
+            port.name
+        )),
+    }
+}
+
+/// Element type of an input of whole numbers.
+///
+/// # Errors
+/// The type that was found.
+pub(in crate::model) fn whole(port: &TensorPort) -> Result<Element, String> {
     match port.element {
         Some(element @ (Element::I64 | Element::I32)) => Ok(element),
         other => Err(format!("input {} holds {other:?}, not whole numbers", port.name)),

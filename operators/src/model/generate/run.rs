@@ -58,10 +58,26 @@ impl Numbers {
     }
 }
 
+/// Tokens that a run computes of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowTokens<'a> {
+    pub(super) ids: &'a [u32],
+    /// Their embeddings if the model takes these, else empty.
+    pub(super) embeddings: &'a [f32],
+}
+
+impl<'a> RowTokens<'a> {
+    /// For a model that takes ids.
+    pub(super) const fn ids(ids: &'a [u32]) -> Self {
+        Self { ids, embeddings: &[] }
+    }
+}
+
 /// Inputs of runs, kept for their memory.
 #[derive(Default)]
 pub(super) struct RunInputs {
     tokens: Numbers,
+    embeddings: Vec<f32>,
     positions: Numbers,
     padding: Numbers,
     mask: Vec<f32>,
@@ -98,19 +114,31 @@ impl RunInputs {
         session: &mut OrtSession,
         ports: &Ports,
         past: &RunPast<'_>,
-        rows: &[&[u32]],
+        rows: &[RowTokens<'_>],
     ) -> Result<RunOutput, String> {
-        let width = rows.iter().map(|row| row.len()).max().unwrap_or(0);
+        let width = rows.iter().map(|row| row.ids.len()).max().unwrap_or(0);
         let (columns, count) = (past.columns(), rows.len());
         self.fill(ports, past, rows, width);
         let shape = [count, width];
+        let embedded_shape = [count, width, ports.width.unwrap_or(0)];
         let padding_shape = [count, columns + width];
         let added_shape = [count, 1, width, columns + width];
         let past_shapes: Vec<Vec<usize>> = (ports.caches.iter())
             .map(|port| port.shape(count, columns))
             .collect();
         let mut inputs: Vec<(&str, NamedInput<'_>)> = Vec::with_capacity(3 + ports.caches.len());
-        inputs.push((&ports.tokens, self.tokens.input(ports.tokens_element, &shape)));
+        let tokens = match ports.width {
+            Some(_) => NamedInput::F32(&embedded_shape, &self.embeddings),
+            None => self.tokens.input(ports.tokens_element, &shape),
+        };
+        inputs.push((&ports.tokens, tokens));
+        if let Some((name, element)) = &ports.kept_logits {
+            let all = match element {
+                Element::I32 => NamedInput::I32(&[], &[0]),
+                _ => NamedInput::I64(&[], &[0]),
+            };
+            inputs.push((name, all));
+        }
         if let Some((name, element)) = &ports.positions {
             inputs.push((name, self.positions.input(*element, &shape)));
         }
@@ -141,7 +169,7 @@ impl RunInputs {
         }
         let mut spans = past.spans().to_vec();
         for (spans, row) in spans.iter_mut().zip(rows) {
-            spans.add(columns, columns + row.len());
+            spans.add(columns, columns + row.ids.len());
         }
         Ok(RunOutput {
             logits,
@@ -155,16 +183,21 @@ impl RunInputs {
         })
     }
 
-    fn fill(&mut self, ports: &Ports, past: &RunPast<'_>, rows: &[&[u32]], width: usize) {
+    fn fill(&mut self, ports: &Ports, past: &RunPast<'_>, rows: &[RowTokens<'_>], width: usize) {
         self.tokens.wide.clear();
         self.positions.wide.clear();
+        self.embeddings.clear();
         for (row, spans) in rows.iter().zip(past.spans()) {
             let before = spans.tokens();
-            let last = row.len().saturating_sub(1);
+            let last = row.ids.len().saturating_sub(1);
             for place in 0..width {
                 // Padding is the last token again: any that the model knows would do, since nothing attends to it.
                 let place = place.min(last);
-                let token = row.get(place).copied().unwrap_or(0);
+                let token = row.ids.get(place).copied().unwrap_or(0);
+                if let Some(size) = ports.width {
+                    let own = row.embeddings.get(place * size..(place + 1) * size);
+                    self.embeddings.extend_from_slice(own.unwrap_or_default());
+                }
                 self.tokens.wide.push(i64::from(token));
                 self.positions.wide.push((before + place) as i64);
             }
@@ -181,14 +214,14 @@ impl RunInputs {
     }
 
     /// Each token attends to the past of its row, to those before it, and to itself.
-    fn fill_added(&mut self, past: &RunPast<'_>, rows: &[&[u32]], width: usize) {
+    fn fill_added(&mut self, past: &RunPast<'_>, rows: &[RowTokens<'_>], width: usize) {
         let (columns, length) = (past.columns(), past.columns() + width);
         self.mask.clear();
         self.mask.resize(rows.len() * width * length, HIDDEN);
         let mut lines = self.mask.chunks_mut(length);
         for (row, spans) in rows.iter().zip(past.spans()) {
             for (place, line) in lines.by_ref().take(width).enumerate() {
-                if place < row.len() {
+                if place < row.ids.len() {
                     for (from, to) in spans.iter() {
                         line[from..to].fill(0.0);
                     }
@@ -200,7 +233,7 @@ impl RunInputs {
         }
     }
 
-    fn fill_padding(&mut self, past: &RunPast<'_>, rows: &[&[u32]], width: usize, element: Element) {
+    fn fill_padding(&mut self, past: &RunPast<'_>, rows: &[RowTokens<'_>], width: usize, element: Element) {
         let (columns, length) = (past.columns(), past.columns() + width);
         let all = &mut self.padding.wide;
         all.clear();
@@ -209,7 +242,7 @@ impl RunInputs {
             for (from, to) in spans.iter() {
                 line[from..to].fill(1);
             }
-            line[columns..columns + row.len()].fill(1);
+            line[columns..columns + row.ids.len()].fill(1);
         }
         self.mask.clear();
         self.flags.clear();

@@ -12,9 +12,10 @@ use weir_flow::{
     SessionError,
 };
 
-use super::Decoder;
+use super::DecoderCore;
 use super::cache::{Gathered, Past, Rows, SequenceCache};
-use super::run::{RunInputs, RunOutput, RunPast};
+use super::embedder::Embedder;
+use super::run::{RowTokens, RunInputs, RunOutput, RunPast};
 use super::sampling::next_token;
 use crate::model::runtime::OrtSession;
 
@@ -27,6 +28,8 @@ struct Sequence {
     tokens: Vec<u32>,
     /// `None` where it has none, or is a row of what the last run gave.
     cache: Option<SequenceCache>,
+    /// Embeddings of the prompt, for a model that takes these; else empty.
+    embedded: Vec<f32>,
 }
 
 impl Sequence {
@@ -36,11 +39,29 @@ impl Sequence {
 }
 
 /// The tokens that a step computes of a sequence.
-type Chunk = (SequenceId, Vec<u32>);
+struct Chunk {
+    id: SequenceId,
+    /// Position of the first of them in the sequence.
+    from: usize,
+    ids: Vec<u32>,
+    /// Their embeddings, for a model that takes these; else empty.
+    embeddings: Vec<f32>,
+}
 
-pub(super) struct DecoderSession {
-    decoder: Arc<Decoder>,
+impl Chunk {
+    fn tokens(&self) -> RowTokens<'_> {
+        RowTokens {
+            ids: &self.ids,
+            embeddings: &self.embeddings,
+        }
+    }
+}
+
+pub(in crate::model) struct DecoderSession {
+    decoder: Arc<DecoderCore>,
     session: OrtSession,
+    /// For a model that takes embeddings.
+    embedder: Option<Embedder>,
     sequences: BTreeMap<SequenceId, Sequence>,
     /// Cache rows of the last run of single tokens, with the sequence of each row.
     rows: Option<(Vec<Option<SequenceId>>, Rows)>,
@@ -49,15 +70,44 @@ pub(super) struct DecoderSession {
 }
 
 impl DecoderSession {
-    pub(super) fn new(decoder: Arc<Decoder>, session: OrtSession) -> Self {
+    /// `embedder`: for a model that takes embeddings of tokens.
+    pub(in crate::model) fn new(
+        decoder: Arc<DecoderCore>,
+        session: OrtSession,
+        embedder: Option<Embedder>,
+    ) -> Self {
         Self {
             decoder,
             session,
+            embedder,
             sequences: BTreeMap::new(),
             rows: None,
             inputs: RunInputs::default(),
             gathered: Gathered::default(),
         }
+    }
+
+    /// Adds a sequence with a picture: `image` has the tokens that stand for it, and its features, a row for each.
+    ///
+    /// # Errors
+    /// The runtime's error, or features that do not fit the tokens.
+    pub(in crate::model) fn begin_with_image(
+        &mut self,
+        id: SequenceId,
+        spec: SequenceSpec,
+        image: Option<(u32, &[f32])>,
+    ) -> Result<(), SessionError> {
+        let embedded = match &mut self.embedder {
+            Some(embedder) => embedder.prompt(&spec.prompt, image),
+            None if image.is_some() => Err("it takes no picture".to_owned()),
+            None => Ok(Vec::new()),
+        };
+        let embedded = embedded.map_err(|reason| self.error(1, reason))?;
+        self.put(id, SequenceState::new(spec))?;
+        if let Some(sequence) = self.sequences.get_mut(&id) {
+            sequence.embedded = embedded;
+        }
+        Ok(())
     }
 
     fn error(&self, batch: usize, reason: String) -> SessionError {
@@ -93,7 +143,7 @@ impl DecoderSession {
             let id = step.sequence;
             let sequence = self.sequences.get(&id);
             let sequence = sequence.ok_or_else(|| format!("sequence {} is not here", id.0))?;
-            if chunks.iter().any(|(other, _)| *other == id) {
+            if chunks.iter().any(|other| other.id == id) {
                 return Err(format!("sequence {} is in the step twice", id.0));
             }
             let computed = self.past(id).tokens();
@@ -106,23 +156,60 @@ impl DecoderSession {
                     step.tokens
                 )
             })?;
-            chunks.push((id, chunk.to_vec()));
+            chunks.push(Chunk {
+                id,
+                from: computed,
+                ids: chunk.to_vec(),
+                embeddings: Vec::new(),
+            });
         }
         Ok(chunks)
+    }
+
+    /// Adds the embeddings of the tokens, for a model that takes these: those of prompts are kept, and those of generated tokens are
+    /// looked up together.
+    fn embed(&mut self, chunks: &mut [Chunk]) -> Result<(), String> {
+        let Some(embedder) = &mut self.embedder else {
+            return Ok(());
+        };
+        let width = embedder.width();
+        let kept_of = |chunk: &Chunk| {
+            let kept = self.sequences.get(&chunk.id);
+            let kept = kept.map_or(&[][..], |sequence| &sequence.embedded[..]);
+            let to = (kept.len() / width).min(chunk.from + chunk.ids.len());
+            (kept, chunk.from.min(to)..to)
+        };
+        let mut generated = Vec::new();
+        for chunk in chunks.iter() {
+            generated.extend_from_slice(&chunk.ids[kept_of(chunk).1.len()..]);
+        }
+        let looked_up = match generated.is_empty() {
+            true => Vec::new(),
+            false => embedder.tokens(&generated)?,
+        };
+        let mut rest = &looked_up[..];
+        for chunk in chunks {
+            let (kept, range) = kept_of(chunk);
+            let count = chunk.ids.len() - range.len();
+            let (own, others) = rest.split_at(count * width);
+            chunk.embeddings = [&kept[range.start * width..range.end * width], own].concat();
+            rest = others;
+        }
+        Ok(())
     }
 
     /// Gathers the past of the sequences of a run.
     fn gather(&mut self, chunks: &[&Chunk]) -> Result<(), String> {
         let mut gathered = std::mem::take(&mut self.gathered);
-        let pasts: Vec<Past<'_>> = chunks.iter().map(|(id, _)| self.past(*id)).collect();
-        let done = gathered.gather(&pasts, &self.decoder.ports.caches);
+        let pasts: Vec<Past<'_>> = chunks.iter().map(|chunk| self.past(chunk.id)).collect();
+        let done = gathered.gather(&pasts, &self.decoder.ports);
         self.gathered = gathered;
         done
     }
 
     /// Runs sequences that take one token each; the cache outputs of the run become their past.
     fn run_single(&mut self, chunks: &[&Chunk], given: &mut Vec<GeneratedToken>) -> Result<(), String> {
-        let ids: Vec<Option<SequenceId>> = chunks.iter().map(|(id, _)| Some(*id)).collect();
+        let ids: Vec<Option<SequenceId>> = chunks.iter().map(|chunk| Some(chunk.id)).collect();
         let is_same = self.rows.as_ref().is_some_and(|(before, rows)| {
             let longest = rows.spans.iter().map(|spans| spans.tokens()).max().unwrap_or(0);
             *before == ids && rows.columns <= longest + MAX_PADDING
@@ -135,11 +222,11 @@ impl DecoderSession {
             Some((_, rows)) => RunPast::Held(rows),
             None => RunPast::Gathered(&self.gathered),
         };
-        let tokens: Vec<&[u32]> = chunks.iter().map(|(_, chunk)| chunk.as_slice()).collect();
+        let tokens: Vec<RowTokens<'_>> = chunks.iter().map(|chunk| chunk.tokens()).collect();
         let output = (self.inputs).run(&mut self.session, &self.decoder.ports, &past, &tokens)?;
         self.give_tokens(chunks, &output, given)?;
-        for (id, _) in chunks {
-            if let Some(sequence) = self.sequences.get_mut(id) {
+        for chunk in chunks {
+            if let Some(sequence) = self.sequences.get_mut(&chunk.id) {
                 sequence.cache = None;
             }
         }
@@ -154,7 +241,7 @@ impl DecoderSession {
         };
         for (row, id) in ids.iter().enumerate() {
             if let Some(id) = id
-                && !next.iter().any(|(other, _)| other == id)
+                && !next.iter().any(|other| other.id == *id)
                 && let Some(sequence) = self.sequences.get_mut(id)
                 && sequence.cache.is_none()
             {
@@ -167,14 +254,14 @@ impl DecoderSession {
     /// Runs chunks of prompts, which are about equally long.
     fn run_chunks(&mut self, chunks: &[&Chunk], given: &mut Vec<GeneratedToken>) -> Result<(), String> {
         self.gather(chunks)?;
-        let tokens: Vec<&[u32]> = chunks.iter().map(|(_, chunk)| chunk.as_slice()).collect();
+        let tokens: Vec<RowTokens<'_>> = chunks.iter().map(|chunk| chunk.tokens()).collect();
         let past = RunPast::Gathered(&self.gathered);
         let output = (self.inputs).run(&mut self.session, &self.decoder.ports, &past, &tokens)?;
         self.give_tokens(chunks, &output, given)?;
-        for (row, (id, _)) in chunks.iter().enumerate() {
+        for (row, chunk) in chunks.iter().enumerate() {
             let cache = output.rows.copy_row(row, &self.decoder.ports.caches)?;
-            self.forget_row(*id);
-            if let Some(sequence) = self.sequences.get_mut(id) {
+            self.forget_row(chunk.id);
+            if let Some(sequence) = self.sequences.get_mut(&chunk.id) {
                 sequence.cache = Some(cache);
             }
         }
@@ -197,15 +284,15 @@ impl DecoderSession {
         output: &RunOutput,
         given: &mut Vec<GeneratedToken>,
     ) -> Result<(), String> {
-        for (row, (id, chunk)) in chunks.iter().enumerate() {
+        for (row, chunk) in chunks.iter().enumerate() {
             let reached = output.rows.spans[row].tokens();
-            let Some(sequence) = self.sequences.get_mut(id) else {
+            let Some(sequence) = self.sequences.get_mut(&chunk.id) else {
                 continue;
             };
             if reached < sequence.tokens.len() {
                 continue;
             }
-            let logits = output.logits_of(row, chunk.len())?;
+            let logits = output.logits_of(row, chunk.ids.len())?;
             if logits.iter().any(|logit| logit.is_nan()) {
                 return Err(format!("a logit after {reached} tokens is not a number"));
             }
@@ -213,7 +300,7 @@ impl DecoderSession {
             let (token, probability) = next_token(logits, &sequence.spec.sampling, place);
             sequence.tokens.push(token);
             given.push(GeneratedToken {
-                sequence: *id,
+                sequence: chunk.id,
                 token,
                 probability,
                 end: self.decoder.end(&sequence.spec, sequence.generated()),
@@ -223,17 +310,21 @@ impl DecoderSession {
     }
 
     fn run_step(&mut self, steps: &[SequenceStep]) -> Result<Vec<GeneratedToken>, String> {
-        let chunks = self.chunks(steps)?;
+        let mut chunks = self.chunks(steps)?;
+        self.embed(&mut chunks)?;
         let mut given = Vec::with_capacity(steps.len());
         let (single, mut longer): (Vec<&Chunk>, Vec<&Chunk>) =
-            chunks.iter().partition(|(_, chunk)| chunk.len() == 1);
+            chunks.iter().partition(|chunk| chunk.ids.len() == 1);
+        if self.decoder.ports.is_exact && chunks.len() > 1 {
+            return Err("its sequences run one at a time".to_owned());
+        }
         if !single.is_empty() {
             self.run_single(&single, &mut given)?;
         }
-        longer.sort_by_key(|(_, chunk)| chunk.len());
-        while let Some((_, longest)) = longer.last() {
-            let bound = longest.len() / 2;
-            let first = longer.partition_point(|(_, chunk)| chunk.len() <= bound);
+        longer.sort_by_key(|chunk| chunk.ids.len());
+        while let Some(longest) = longer.last() {
+            let bound = longest.ids.len() / 2;
+            let first = longer.partition_point(|chunk| chunk.ids.len() <= bound);
             let alike = longer.split_off(first);
             self.run_chunks(&alike, &mut given)?;
         }
@@ -307,7 +398,13 @@ impl GenerativeSession for DecoderSession {
             .filter(|moved| Arc::ptr_eq(&moved.model, &self.decoder) && moved.cache.tokens < tokens.len())
             .map(|moved| moved.cache);
         let computed = cache.as_ref().map_or(0, |cache| cache.tokens);
-        self.sequences.insert(id, Sequence { spec, tokens, cache });
+        let sequence = Sequence {
+            spec,
+            tokens,
+            cache,
+            embedded: Vec::new(),
+        };
+        self.sequences.insert(id, sequence);
         Ok(computed as u32)
     }
 
@@ -318,11 +415,11 @@ impl GenerativeSession for DecoderSession {
 
 /// A cache on its way to another session of the same model.
 struct MovedCache {
-    model: Arc<Decoder>,
+    model: Arc<DecoderCore>,
     cache: SequenceCache,
 }
 
-impl Decoder {
+impl DecoderCore {
     /// Whether what was generated is complete.
     fn end(&self, spec: &SequenceSpec, generated: &[u32]) -> Option<SequenceEnd> {
         let last = generated.last()?;
@@ -330,7 +427,11 @@ impl Decoder {
             return Some(SequenceEnd::StopToken);
         }
         if !spec.stop.is_empty() {
-            let text = self.tokenizer.decode(generated);
+            let text = self
+                .tokenizer
+                .as_ref()
+                .map(|tokenizer| tokenizer.decode(generated));
+            let text = text.unwrap_or_default();
             let is_complete = |stop: &String| !stop.is_empty() && text.contains(&**stop);
             if spec.stop.iter().any(is_complete) {
                 return Some(SequenceEnd::StopText);

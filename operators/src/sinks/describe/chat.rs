@@ -19,12 +19,17 @@ pub(super) struct Chat {
 }
 
 impl Chat {
-    /// The body of a request.
-    pub(super) fn request(&self, prompt: &str, jpeg: &[u8]) -> Vec<u8> {
-        let prompt = match self.form.instruction() {
+    /// The question with the form that its answer must have.
+    pub(super) fn instructed(&self, prompt: &str) -> String {
+        match self.form.instruction() {
             Some(instruction) => format!("{prompt}\n{instruction}"),
             None => prompt.to_owned(),
-        };
+        }
+    }
+
+    /// The body of a request.
+    pub(super) fn request(&self, prompt: &str, jpeg: &[u8]) -> Vec<u8> {
+        let prompt = self.instructed(prompt);
         let picture = format!("data:image/jpeg;base64,{}", BASE64_STANDARD.encode(jpeg));
         let user = json!({
             "role": "user",

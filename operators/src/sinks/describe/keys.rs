@@ -1,17 +1,20 @@
 //! Keys of `describe`, and their reading.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use weir_analytics::transforms::TimeZone;
 use weir_flow::{KeyFault, KeyKind, KeySpec, Settings};
 
+use super::super::event::incident_value;
 use super::super::webhook::{Address, CA_FILE, Escape, Template, fault, zone};
 use super::super::{alarm_keys, key};
 use super::answers::{AnswerForm, Field, MAX_FIELDS};
 use super::budget::{DayLimits, Prices};
 use super::chat::Chat;
 use super::questions::Limits;
+use super::subject::Subject;
 
 /// Bytes of a prompt.
 const MAX_PROMPT: usize = 8 << 10;
@@ -27,12 +30,32 @@ pub(super) const KEYS: &[KeySpec] = &[
     key(
         "url",
         KeyKind::Text,
-        "address of the server without `/chat/completions`, such as `\"http://127.0.0.1:11434/v1\"` (required)",
+        "address of the server without `/chat/completions`, such as `\"http://127.0.0.1:11434/v1\"` (required without `folder`)",
+    ),
+    key(
+        "folder",
+        KeyKind::Folder,
+        "folder of an ONNX export of a model, which runs on this machine instead of at a server",
+    ),
+    key(
+        "variant",
+        KeyKind::Text,
+        "ending of files in `folder` that are taken where there are, such as `\"q4\"` for `decoder_model_merged_q4.onnx` (default none)",
+    ),
+    key(
+        "threads",
+        KeyKind::Integer { min: 1, max: 64 },
+        "processor cores that the model in `folder` uses at most, at a low priority (default 1)",
+    ),
+    key(
+        "context",
+        KeyKind::Integer { min: 64, max: 32_768 },
+        "tokens of a prompt, its picture and its answer for the model in `folder`, which bound the memory of its caches (default 2048)",
     ),
     key(
         "model",
         KeyKind::Text,
-        "name of the model at the server (required)",
+        "name of the model at the server (required; with `folder` a name for events, default that of the folder)",
     ),
     key(
         "key_file",
@@ -103,7 +126,7 @@ pub(super) const KEYS: &[KeySpec] = &[
     key(
         "concurrency",
         KeyKind::Integer { min: 1, max: 16 },
-        "requests at a time (default 1)",
+        "requests at a time; with `folder` sequences that run together (default 1)",
     ),
     key(
         "per_minute",
@@ -155,10 +178,36 @@ pub(super) enum Shown {
     Frame(u32),
 }
 
+/// Place where the model runs.
+#[derive(Debug, Clone)]
+pub(super) enum Backend {
+    Server(Address),
+    Folder(ModelFolder),
+}
+
+/// A model that runs on this machine.
+#[derive(Debug, Clone)]
+pub(super) struct ModelFolder {
+    pub(super) path: PathBuf,
+    pub(super) variant: Option<String>,
+    pub(super) threads: usize,
+    pub(super) context: usize,
+}
+
+impl Backend {
+    /// The place, as messages show it.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Server(address) => address.shown.clone(),
+            Self::Folder(folder) => format!("the model in {}", folder.path.display()),
+        }
+    }
+}
+
 /// Values of the keys.
 #[derive(Debug, Clone)]
 pub(super) struct Config {
-    pub(super) address: Address,
+    pub(super) backend: Backend,
     pub(super) chat: Chat,
     pub(super) prompt: Template,
     pub(super) zone: TimeZone,
@@ -182,8 +231,13 @@ impl Config {
     pub(super) fn read(settings: &Settings) -> Result<Self, Vec<KeyFault>> {
         // Those of the time zone: the other keys of alarms have no meaning here.
         let mut faults = alarm_keys::faults(settings);
-        let address = address(settings, &mut faults);
-        let model = settings.text("model").unwrap_or_default();
+        let backend = backend(settings, &mut faults);
+        let own = match &backend {
+            Some(Backend::Folder(folder)) => folder.path.file_name().and_then(|name| name.to_str()),
+            _ => None,
+        };
+        let model = settings.text("model").filter(|name| !name.is_empty()).or(own);
+        let model = model.unwrap_or_default().to_owned();
         if model.is_empty() {
             let hint = "name the model as the server knows it: model = \"llava\"";
             faults.push(fault("model", "it has no `model`", hint));
@@ -216,21 +270,21 @@ impl Config {
                 hint,
             ));
         }
-        let (Some(address), Some(form), Some(prompt), true) = (address, form, prompt, faults.is_empty())
+        let (Some(backend), Some(form), Some(prompt), true) = (backend, form, prompt, faults.is_empty())
         else {
             return Err(faults);
         };
         let per_track = settings.text("per") == Some("track");
         let seconds = |key: &str, default: f64| Duration::from_secs_f64(settings.number(key, default));
         Ok(Self {
-            address,
             chat: Chat {
-                model: model.to_owned(),
+                model,
                 system: settings.text("system").unwrap_or_default().to_owned(),
                 max_tokens: settings.number("max_tokens", 200.0) as u64,
                 temperature: settings.number("temperature", 0.0),
                 form,
             },
+            backend,
             prompt,
             zone: zone(settings),
             per_track,
@@ -253,6 +307,18 @@ impl Config {
     }
 }
 
+impl Config {
+    /// The question about an incident.
+    ///
+    /// # Errors
+    /// The fault of the template for this incident.
+    pub(super) fn question(&self, subject: &Subject) -> Result<String, String> {
+        let event = incident_value(&subject.stream, &subject.incident);
+        let question = self.prompt.render(&event, &self.zone);
+        question.map_err(|reason| format!("`prompt`: {reason}"))
+    }
+}
+
 fn number(settings: &Settings, key: &str) -> Option<f64> {
     settings.0.contains_key(key).then(|| settings.number(key, 0.0))
 }
@@ -267,9 +333,49 @@ fn taken<T>(
     value.map_err(fault).ok()
 }
 
+fn backend(settings: &Settings, faults: &mut Vec<KeyFault>) -> Option<Backend> {
+    let Some(path) = settings.text("folder").filter(|path| !path.is_empty()) else {
+        for key in ["variant", "threads", "context"] {
+            if settings.0.contains_key(key) {
+                let hint = "name the folder of the model, or leave it out";
+                faults.push(fault(
+                    key,
+                    format!("`{key}` has no effect without `folder`"),
+                    hint,
+                ));
+            }
+        }
+        return address(settings, faults).map(Backend::Server);
+    };
+    for key in ["url", "key_file", "ca_file"] {
+        if settings.0.contains_key(key) {
+            let message = format!("`folder` and `{key}` exclude each other");
+            let hint = "leave one out: a model in a folder runs on this machine";
+            faults.push(fault(key, message, hint));
+        }
+    }
+    let variant = settings.text("variant").filter(|variant| !variant.is_empty());
+    let is_name = |variant: &&str| variant.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if variant.is_some_and(|variant| !is_name(&variant)) {
+        let hint = "such as variant = \"q4\"";
+        faults.push(fault(
+            "variant",
+            "`variant` has letters of ASCII, digits and _",
+            hint,
+        ));
+    }
+    Some(Backend::Folder(ModelFolder {
+        path: PathBuf::from(path),
+        variant: variant.map(str::to_owned),
+        threads: settings.number("threads", 1.0) as usize,
+        context: settings.number("context", 2_048.0) as usize,
+    }))
+}
+
 fn address(settings: &Settings, faults: &mut Vec<KeyFault>) -> Option<Address> {
     let Some(url) = settings.text("url").filter(|url| !url.is_empty()) else {
-        let hint = "name the address of the server: url = \"http://127.0.0.1:11434/v1\"";
+        let hint =
+            "name the address of the server: url = \"http://127.0.0.1:11434/v1\", or the folder of a model";
         faults.push(fault("url", "it has no `url`", hint));
         return None;
     };

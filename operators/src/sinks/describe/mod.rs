@@ -1,10 +1,12 @@
-//! Questions to a model about the pictures of incidents, over HTTP. No frame waits for an answer: a question waits in a queue of the
-//! sink, and the answer comes later as a description, which other sinks receive.
+//! Questions to a model about the pictures of incidents, over HTTP or of a model that runs here. No frame waits for an answer: a question
+//! waits in a queue of the sink, and the answer comes later as a description, which other sinks receive.
 
 mod answers;
 mod budget;
 mod chat;
+mod chat_template;
 mod keys;
+mod local;
 mod questions;
 mod server;
 mod subject;
@@ -18,16 +20,18 @@ use weir_flow::{
     Delivery, Description, Frame, Incident, KeyFault, Notice, Settings, Sink, SinkError, SinkFactory,
 };
 
-use self::keys::Config;
+use self::keys::{Backend, Config};
+use self::local::LocalModel;
+use self::server::Server;
 use self::subject::{Choice, Selection};
 use self::threads::Threads;
 use super::secret::secret_file;
-use super::webhook::{checked_tls, token_fault};
+use super::webhook::{Address, checked_tls, token_fault};
 use super::{SinkKind, alarm_keys};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "describe",
-    about: "asks a model about the pictures of incidents, over HTTP as Ollama, llama.cpp, vLLM and hosted services have it (docs/how-to/describe-incidents.md)",
+    about: "asks a model about the pictures of incidents, over HTTP as Ollama, llama.cpp, vLLM and hosted services have it, or of an ONNX export in a folder (docs/how-to/describe-incidents.md)",
     keys: keys::KEYS,
     file_per_stream: false,
     create,
@@ -41,7 +45,23 @@ pub(super) fn faults(settings: &Settings) -> Vec<KeyFault> {
 /// Server that pictures go to, as messages show it, and the name of its model.
 pub(super) fn server_of(settings: &Settings) -> Option<(String, String)> {
     let config = Config::read(settings).ok()?;
-    Some((config.address.shown, config.chat.model))
+    let model = config.chat.model;
+    match config.backend {
+        Backend::Server(address) => Some((address.shown, model)),
+        Backend::Folder(_) => None,
+    }
+}
+
+/// The model that runs on this machine, in words: its files, its bounds and its memory. `None`: there is none.
+///
+/// # Errors
+/// The file of the folder that does not fit, and why.
+pub(super) fn local_model(settings: &Settings) -> Option<Result<String, SinkError>> {
+    let config = Config::read(settings).ok()?;
+    match &config.backend {
+        Backend::Server(_) => None,
+        Backend::Folder(_) => Some(LocalModel::open(&Arc::new(config)).map(|model| model.in_words())),
+    }
 }
 
 fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
@@ -50,7 +70,10 @@ fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactor
         config: Arc::new(config),
         settings: settings.clone(),
     };
-    factory.account()?;
+    match &factory.config.backend {
+        Backend::Server(address) => drop(factory.account(address)?),
+        Backend::Folder(_) => drop(local::texts(&factory.config)?),
+    }
     Ok(Box::new(factory))
 }
 
@@ -61,23 +84,29 @@ struct DescribeFactory {
 
 impl DescribeFactory {
     /// The key of the server, and the encryption of its connections.
-    fn account(&self) -> Result<(Option<String>, Option<TlsConfig>), SinkError> {
+    fn account(&self, address: &Address) -> Result<(Option<String>, Option<TlsConfig>), SinkError> {
         let key = secret_file(&self.settings, "key_file")?;
         if let Some(reason) = key.as_deref().and_then(token_fault) {
             return Err(SinkError {
-                target: format!("to {}", self.config.address.shown),
+                target: format!("to {}", address.shown),
                 reason: reason.to_owned(),
             });
         }
-        Ok((key, checked_tls(&self.config.address, &self.settings)?))
+        Ok((key, checked_tls(address, &self.settings)?))
     }
 }
 
 impl SinkFactory for DescribeFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
-        let (key, encryption) = self.account()?;
+        let threads = match &self.config.backend {
+            Backend::Server(address) => {
+                let server = Server::new(Arc::clone(&self.config), address, self.account(address)?);
+                Threads::with_server(&self.config, server)?
+            }
+            Backend::Folder(_) => Threads::with_model(&self.config)?,
+        };
         Ok(Box::new(Describe {
-            threads: Threads::start(&self.config, key, encryption)?,
+            threads,
             config: Arc::clone(&self.config),
             selection: Selection::default(),
             private: BTreeSet::new(),

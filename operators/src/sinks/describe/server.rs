@@ -5,10 +5,9 @@ use std::sync::Arc;
 use ureq::Agent;
 use ureq::tls::TlsConfig;
 
-use super::super::event::incident_value;
 use super::super::outbox::Outcome;
 use super::super::tls;
-use super::super::webhook::{Receiver, agent, is_unreached, read};
+use super::super::webhook::{Address, Receiver, agent, is_unreached, read};
 use super::answers::Answer;
 use super::keys::Config;
 use super::questions::Reply;
@@ -20,16 +19,22 @@ const MAX_ANSWER: u64 = 256 << 10;
 /// See the module.
 pub(super) struct Server {
     agent: Agent,
+    address: Address,
     receiver: Receiver,
     config: Arc<Config>,
 }
 
 impl Server {
     /// `key`: what the server knows its clients by.
-    pub(super) fn new(config: Arc<Config>, key: Option<String>, encryption: Option<TlsConfig>) -> Self {
+    pub(super) fn new(
+        config: Arc<Config>,
+        address: &Address,
+        (key, encryption): (Option<String>, Option<TlsConfig>),
+    ) -> Self {
         Self {
             agent: agent(config.timeout, encryption),
-            receiver: Receiver::with_token(config.address.clone(), key),
+            receiver: Receiver::with_token(address.clone(), key),
+            address: address.clone(),
             config,
         }
     }
@@ -37,14 +42,13 @@ impl Server {
     /// Asks about a picture. The reply has the answer if it is of the form that was asked for.
     pub(super) fn ask(&self, subject: &Subject) -> (Reply, Option<Answer>) {
         let said = |reason: &str| self.receiver.said(reason);
-        let event = incident_value(&subject.stream, &subject.incident);
-        let prompt = match self.config.prompt.render(&event, &self.config.zone) {
+        let prompt = match self.config.question(subject) {
             Ok(prompt) => prompt,
             // It would be the same again.
-            Err(reason) => return (Reply::Refused(format!("`prompt`: {reason}")), None),
+            Err(reason) => return (Reply::Refused(reason), None),
         };
         let body = self.config.chat.request(&prompt, subject.picture.jpeg());
-        let address = self.config.address.with("/chat/completions");
+        let address = self.address.with("/chat/completions");
         let mut request = self
             .agent
             .post(address)

@@ -1,21 +1,25 @@
-//! Threads that ask, one request each at a time, and what they share.
+//! Threads that ask, one request each at a time or with a model of their own, and what they share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ureq::tls::TlsConfig;
 use weir_flow::{Description, SinkError};
 
 use super::answers::Answer;
 use super::budget::Budget;
 use super::keys::Config;
-use super::questions::{Next, Now, Questions, Reply};
+use super::local::LocalModel;
+use super::questions::{Next, Now, Question, Questions, Reply};
 use super::server::Server;
 use super::subject::Subject;
 
 /// Longest wait of a thread, so that a question whose time is over is counted soon.
 const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// Added to the niceness of the thread of a model: a thread at 10 has about a tenth of the time of one at 0 where both want the same core.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
 
 /// Descriptions that the engine has not taken yet.
 const MAX_DESCRIPTIONS: usize = 1_024;
@@ -42,15 +46,9 @@ struct State {
 }
 
 impl Threads {
-    /// # Errors
-    /// The machine gives no thread.
-    pub(super) fn start(
-        config: &Arc<Config>,
-        key: Option<String>,
-        encryption: Option<TlsConfig>,
-    ) -> Result<Self, SinkError> {
+    fn new(config: &Config) -> Self {
         let budget = Budget::new(config.day, config.prices, config.chat.max_tokens);
-        let threads = Self {
+        Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
                     questions: Questions::new(config.limits, budget),
@@ -61,22 +59,55 @@ impl Threads {
                 began: instant(),
             }),
             patience: config.finish,
-        };
-        let address = config.address.shown.clone();
-        let server = Arc::new(Server::new(Arc::clone(config), key, encryption));
+        }
+    }
+
+    /// Starts as many threads as there may be requests.
+    ///
+    /// # Errors
+    /// The machine gives no thread.
+    pub(super) fn with_server(config: &Arc<Config>, server: Server) -> Result<Self, SinkError> {
+        let threads = Self::new(config);
+        let server = Arc::new(server);
         for number in 0..config.concurrency.max(1) {
-            let (shared, server, config) = (
+            let (shared, server, owned) = (
                 Arc::clone(&threads.shared),
                 Arc::clone(&server),
                 Arc::clone(config),
             );
-            let thread = std::thread::Builder::new().name(format!("weir-describe-{number}"));
-            let started = thread.spawn(move || shared.run(&server, &config));
-            started.map_err(|error| SinkError {
-                target: format!("to {address}"),
-                reason: format!("cannot start a thread: {error}"),
-            })?;
+            start(config, number, move || shared.run(&server, &owned))?;
         }
+        Ok(threads)
+    }
+
+    /// Starts a thread that opens the model and runs it, and waits until the model is open.
+    ///
+    /// # Errors
+    /// The model cannot be opened, or the machine gives no thread.
+    pub(super) fn with_model(config: &Arc<Config>) -> Result<Self, SinkError> {
+        let threads = Self::new(config);
+        let (opened, is_open) = mpsc::sync_channel(1);
+        let (shared, owned) = (Arc::clone(&threads.shared), Arc::clone(config));
+        start(config, 0, move || {
+            // Before the model is opened: threads of the runtime take over the priority.
+            lower_priority();
+            match LocalModel::open(&owned) {
+                Ok(model) => {
+                    let _ = opened.send(Ok(()));
+                    shared.run_model(model, &owned);
+                }
+                Err(error) => {
+                    let _ = opened.send(Err(error));
+                }
+            }
+        })?;
+        let failed = |reason: &str| SinkError {
+            target: format!("to {}", config.backend.shown()),
+            reason: reason.to_owned(),
+        };
+        is_open
+            .recv()
+            .map_err(|_| failed("its thread ended while the model was opened"))??;
         Ok(threads)
     }
 
@@ -159,24 +190,64 @@ impl Shared {
                 Next::Ask(question) => {
                     drop(state);
                     let (reply, answer) = server.ask(&question.subject);
-                    let now = self.now();
                     state = self.lock();
-                    if state.is_closed {
-                        break;
+                    if !state.is_closed {
+                        self.settle(&mut state, config, question, (reply, answer));
                     }
-                    if let Some(answer) = answer
-                        && state.descriptions.len() < MAX_DESCRIPTIONS
-                    {
-                        let described = description(&question.subject, answer, &reply, config, now.utc_ms);
-                        state.descriptions.push(described);
-                    }
-                    let pauses = state.questions.counts().pauses;
-                    state.questions.on_reply(question, &reply, now);
-                    report(&reply, &state, pauses);
-                    self.changed.notify_all();
                 }
             }
         }
+    }
+
+    /// Runs a model: questions begin as long as it has room for them.
+    fn run_model(&self, mut model: LocalModel, config: &Config) {
+        let mut state = self.lock();
+        while !state.is_closed {
+            let (mut begun, mut wait) = (Vec::new(), MAX_WAIT);
+            while model.has_room(begun.len()) {
+                match state.questions.next(self.now()) {
+                    Next::Ask(question) => begun.push(question),
+                    Next::Wait(longest) => {
+                        wait = longest.min(MAX_WAIT);
+                        break;
+                    }
+                }
+            }
+            if begun.is_empty() && model.is_idle() {
+                let waited = self.changed.wait_timeout(state, wait);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            drop(state);
+            let ended = model.step(begun, &|| self.now().since_start);
+            state = self.lock();
+            for (question, reply) in ended {
+                if !state.is_closed {
+                    self.settle(&mut state, config, question, reply);
+                }
+            }
+        }
+    }
+
+    /// Takes in the result of a question.
+    fn settle(
+        &self,
+        state: &mut State,
+        config: &Config,
+        question: Question<Subject>,
+        (reply, answer): (Reply, Option<Answer>),
+    ) {
+        let now = self.now();
+        if let Some(answer) = answer
+            && state.descriptions.len() < MAX_DESCRIPTIONS
+        {
+            let described = description(&question.subject, answer, &reply, config, now.utc_ms);
+            state.descriptions.push(described);
+        }
+        let pauses = state.questions.counts().pauses;
+        state.questions.on_reply(question, &reply, now);
+        report(&reply, state, pauses);
+        self.changed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -188,6 +259,24 @@ impl Shared {
             since_start: instant().saturating_duration_since(self.began),
             utc_ms: utc_ms(),
         }
+    }
+}
+
+/// Starts a thread of the sink.
+fn start(config: &Config, number: usize, run: impl FnOnce() + Send + 'static) -> Result<(), SinkError> {
+    let thread = std::thread::Builder::new().name(format!("weir-describe-{number}"));
+    thread.spawn(run).map(drop).map_err(|error| SinkError {
+        target: format!("to {}", config.backend.shown()),
+        reason: format!("cannot start a thread: {error}"),
+    })
+}
+
+/// Lowers the priority of the calling thread and of threads that it starts, so that frames come first on a contended core.
+fn lower_priority() {
+    // Elsewhere niceness is the whole process's.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::debug!("the thread of a model keeps its priority: {error}");
     }
 }
 

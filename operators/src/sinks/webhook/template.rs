@@ -5,6 +5,7 @@ use std::io;
 
 use minijinja::value::{Value as Any, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::template_scan::scan;
@@ -77,22 +78,8 @@ impl Template {
         zone: &weir_analytics::transforms::TimeZone,
     ) -> Result<String, String> {
         let environment = environment(self.escape);
-        let template = environment
-            .template_from_str(&self.source)
-            .map_err(|error| explained(&error))?;
-        let mut out = Bounded {
-            bytes: Vec::new(),
-            max_bytes: self.max_bytes,
-            is_full: false,
-        };
-        let rendered = template
-            .render_captured_to(variables::variables(event, zone), &mut out)
-            .map(drop);
-        if out.is_full {
-            return Err(format!("its text has more than {} bytes", self.max_bytes));
-        }
-        rendered.map_err(|error| explained(&error))?;
-        let text = String::from_utf8(out.bytes).map_err(|_| "its text is no UTF-8".to_owned())?;
+        let variables = variables::variables(event, zone);
+        let text = rendered(&environment, &self.source, variables, self.max_bytes)?;
         if self.escape == Escape::Json
             && let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text)
         {
@@ -102,6 +89,31 @@ impl Template {
         }
         Ok(text)
     }
+}
+
+/// The text of a template of at most `max_bytes`.
+///
+/// # Errors
+/// Its first fault, or it takes too long or has too many bytes.
+pub(in crate::sinks) fn rendered<'source>(
+    environment: &Environment<'source>,
+    source: &'source str,
+    variables: impl Serialize,
+    max_bytes: usize,
+) -> Result<String, String> {
+    let template = environment.template_from_str(source);
+    let template = template.map_err(|error| explained(&error))?;
+    let mut out = Bounded {
+        bytes: Vec::new(),
+        max_bytes,
+        is_full: false,
+    };
+    let rendered = template.render_captured_to(variables, &mut out).map(drop);
+    if out.is_full {
+        return Err(format!("its text has more than {max_bytes} bytes"));
+    }
+    rendered.map_err(|error| explained(&error))?;
+    String::from_utf8(out.bytes).map_err(|_| "its text is no UTF-8".to_owned())
 }
 
 /// A writer that fails beyond its bound.
@@ -126,11 +138,20 @@ impl io::Write for Bounded {
     }
 }
 
-fn environment<'source>(escape: Escape) -> Environment<'source> {
+/// An environment with a bound on steps, in which what is missing is empty. It has tests of presence and no filters.
+pub(in crate::sinks) fn environment_without_filters<'source>() -> Environment<'source> {
     let mut environment = Environment::empty();
     environment.set_fuel(Some(MAX_STEPS));
-    // An attribute that one event lacks costs no alarm.
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment.add_test("defined", |value: Any| !value.is_undefined());
+    environment.add_test("none", |value: Any| value.is_none());
+    environment.add_test("undefined", |value: Any| value.is_undefined());
+    environment
+}
+
+fn environment<'source>(escape: Escape) -> Environment<'source> {
+    // An attribute that one event lacks costs no alarm.
+    let mut environment = environment_without_filters();
     environment.set_formatter(move |out, _state, value| {
         let text = text_of(value);
         let is_inner = escape == Escape::Json && value.kind() == ValueKind::String && !value.is_safe();
@@ -163,9 +184,6 @@ fn environment<'source>(escape: Escape) -> Environment<'source> {
     });
     environment.add_filter("upper", |value: Any| text_of(&value).to_uppercase());
     environment.add_filter("urlencode", |value: Any| url_encoded(&text_of(&value)));
-    environment.add_test("defined", |value: Any| !value.is_undefined());
-    environment.add_test("none", |value: Any| value.is_none());
-    environment.add_test("undefined", |value: Any| value.is_undefined());
     environment
 }
 
@@ -174,7 +192,7 @@ fn is_nothing(value: &Any) -> bool {
 }
 
 /// A value as text: nothing is empty, lists and maps are JSON.
-fn text_of(value: &Any) -> String {
+pub(in crate::sinks) fn text_of(value: &Any) -> String {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => String::new(),
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => json_of(value).unwrap_or_default(),
@@ -182,7 +200,7 @@ fn text_of(value: &Any) -> String {
     }
 }
 
-fn json_of(value: &Any) -> Result<String, Error> {
+pub(in crate::sinks) fn json_of(value: &Any) -> Result<String, Error> {
     serde_json::to_string(value)
         .map_err(|error| Error::new(ErrorKind::InvalidOperation, format!("no JSON: {error}")))
 }

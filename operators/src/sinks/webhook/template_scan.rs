@@ -26,26 +26,38 @@ const TESTS: [&str; 3] = ["defined", "none", "undefined"];
 /// # Errors
 /// The first construct that there is none of, with its line.
 pub(super) fn scan(source: &str) -> Result<(), String> {
+    each_tag(source, |tag| {
+        if let Some(statement) = tag.statement()
+            && !STATEMENTS.contains(&statement)
+        {
+            return Err(format!(
+                "templates have no `{statement}`; they have if, for and raw"
+            ));
+        }
+        check_calls(&tag.words)
+    })
+}
+
+/// Looks at all tags but comments, in their order.
+///
+/// # Errors
+/// The first error of `visit`, with its line.
+pub(in crate::sinks) fn each_tag<'a>(
+    source: &'a str,
+    mut visit: impl FnMut(&Tag<'a>) -> Result<(), String>,
+) -> Result<(), String> {
     let mut at = 0;
     while let Some((open, kind)) = next_tag(source, at) {
-        let line = 1 + source[..open].matches('\n').count();
         if kind == '#' {
             let end = source[open..].find("#}");
             at = end.map_or(source.len(), |end| open + end + 2);
             continue;
         }
-        let tag = Tag::read(&source[open + 2..], if kind == '%' { "%}" } else { "}}" });
-        if kind == '%' {
-            let statement = tag.words.first().map_or("", |(_, word)| word);
-            if !STATEMENTS.contains(&statement) {
-                return Err(format!(
-                    "line {line}: templates have no `{statement}`; they have if, for and raw"
-                ));
-            }
-        }
-        check_calls(&tag.words).map_err(|reason| format!("line {line}: {reason}"))?;
+        let tag = Tag::read(&source[open + 2..], kind == '%');
+        let line = || 1 + source[..open].matches('\n').count();
+        visit(&tag).map_err(|reason| format!("line {}: {reason}", line()))?;
         at = open + 2 + tag.bytes;
-        if kind == '%' && tag.words.first().is_some_and(|(_, word)| *word == "raw") {
+        if tag.statement() == Some("raw") {
             let end = source[at..].find("endraw");
             at = end.map_or(source.len(), |end| at + end);
         }
@@ -62,24 +74,40 @@ fn next_tag(source: &str, from: usize) -> Option<(usize, char)> {
     found.min()
 }
 
-/// The words of a tag, each with the character before it.
-struct Tag<'a> {
-    words: Vec<(char, &'a str)>,
+/// The words and marks of a tag outside of quoted texts.
+pub(in crate::sinks) struct Tag<'a> {
+    is_statement: bool,
+    /// Each with the character before it.
+    pub(in crate::sinks) words: Vec<(char, &'a str)>,
+    /// Characters that are no part of a word, each with the number of words before it and with the character before it.
+    pub(in crate::sinks) marks: Vec<(usize, char, char)>,
     /// Bytes up to the end of the tag.
     bytes: usize,
 }
 
 impl<'a> Tag<'a> {
-    fn read(text: &'a str, close: &str) -> Self {
-        let (mut words, mut before, mut skip_until) = (Vec::new(), ' ', 0);
+    /// Returns the first word of a statement; `None` for an expression.
+    pub(in crate::sinks) fn statement(&self) -> Option<&'a str> {
+        let first = self.words.first().map_or("", |(_, word)| word);
+        self.is_statement.then_some(first)
+    }
+
+    fn read(text: &'a str, is_statement: bool) -> Self {
+        let close = if is_statement { "%}" } else { "}}" };
+        let (mut words, mut marks) = (Vec::new(), Vec::new());
+        let (mut before, mut skip_until) = (' ', 0);
         for (at, c) in text.char_indices() {
             if at < skip_until {
                 continue;
             }
             let rest = &text[at..];
             if rest.starts_with(close) {
-                let bytes = at + close.len();
-                return Self { words, bytes };
+                return Self {
+                    is_statement,
+                    words,
+                    marks,
+                    bytes: at + close.len(),
+                };
             }
             if c == '"' || c == '\'' {
                 skip_until = at + quoted_bytes(rest, c);
@@ -88,13 +116,17 @@ impl<'a> Tag<'a> {
                 let end = rest.find(|c: char| !is_part(c)).unwrap_or(rest.len());
                 skip_until = at + end;
                 words.push((before, &rest[..end]));
+            } else if !c.is_whitespace() {
+                marks.push((words.len(), before, c));
             }
             if !c.is_whitespace() {
                 before = c;
             }
         }
         Self {
+            is_statement,
             words,
+            marks,
             bytes: text.len(),
         }
     }
