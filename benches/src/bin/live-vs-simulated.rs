@@ -6,10 +6,15 @@
 //! ```
 //!
 //! A graph takes the rate of each of its sources from the variable `RATE`. The loads of a graph run at the
-//! same time, each in an engine of its own, since emulated devices sleep and do not compute. The limits are a
-//! twentieth of the goodput and two percentage points of the drop rate. With several sources, three points of
-//! each source's share in time are allowed; for cascades, two points of the share that each stage hands on;
-//! for devices with limited memory, a tenth of the models loaded. Beyond the limits the exit status is 1.
+//! same time, each in an engine of its own, since emulated devices sleep and do not compute. The simulation has
+//! the noise of durations, the time of hand-overs and the delay of timers that the live run had, by its event log. Near capacity a
+//! later batch may change all that follow, so it runs with several seeds, and the live run is compared with
+//! their mean.
+//!
+//! The limits are a twentieth of the goodput and two percentage points of the drop rate. With several sources,
+//! three points of each source's share in time are allowed; for cascades, two points of the share that each stage
+//! hands on; for devices with limited memory, a tenth of the models loaded. Each limit is at least two standard
+//! deviations of the seeds. Beyond the limits the exit status is 1.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -18,6 +23,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use weir_benches::event_log::{self, Measured};
 use weir_flow::{Catalog, StopFlag};
 use weir_graph::Graph;
 use weir_policy::{Counts, ModuleReport, Report, StageCounts};
@@ -26,16 +32,19 @@ use weir_sim::experiment::{capacity, world_from_graph};
 use weir_sim::{WorldSpec, simulate_streams};
 use weir_types::{Span, StreamId, Timestamp};
 
-const GRAPHS: [&str; 9] = [
+const GRAPHS: [&str; 12] = [
     "config/emulated-chain.toml",
     "config/emulated-batches.toml",
     "config/emulated-shared.toml",
     "config/emulated-partitioned.toml",
     "config/emulated-cascade.toml",
+    "config/emulated-replicas.toml",
     "config/emulated-memory.toml",
+    "config/emulated-lossless.toml",
     "config/emulated-generating.toml",
     "config/emulated-unequal.toml",
     "config/emulated-routing.toml",
+    "config/emulated-scaling.toml",
 ];
 const MAX_GOODPUT_ERROR: f64 = 0.05;
 const MAX_DROP_RATE_ERROR: f64 = 0.02;
@@ -43,6 +52,8 @@ const MAX_DROP_RATE_ERROR: f64 = 0.02;
 const MAX_CLASS_ERROR: f64 = 0.03;
 const MAX_HANDED_ON_ERROR: f64 = 0.02;
 const MAX_OPENINGS_ERROR: f64 = 0.1;
+/// Simulations of each live run.
+const SEEDS: u64 = 7;
 
 struct Options {
     seconds: u64,
@@ -139,20 +150,21 @@ fn openings(report: &Report) -> Option<(u64, f64)> {
 /// Part of the requests of each source that came out in time, in the order of their names.
 fn attainment(report: &Report) -> Vec<f64> {
     let streams = report.streams.values().map(|stream| stream.requests);
-    let part =
-        |requests: Counts| (requests.delivered - requests.late) as f64 / (requests.arrived as f64).max(1.0);
+    let part = |requests: Counts| requests.delivered as f64 / (requests.arrived as f64).max(1.0);
     streams.map(part).collect()
 }
 
 /// One graph at one load, both ways.
 struct Pair {
     live: Report,
-    simulated: Report,
+    measured: Measured,
+    /// Reports of the simulations, one for each seed.
+    simulated: Vec<Report>,
 }
 
 fn pair(path: &Path, rate: f64, seconds: u64) -> anyhow::Result<Pair> {
     let graph = graph(path, rate)?;
-    let (world, streams) = world_from_graph(&graph).map_err(|reason| anyhow!(reason))?;
+    let (mut world, streams) = world_from_graph(&graph).map_err(|reason| anyhow!(reason))?;
     let mut arrivals = Vec::new();
     for (number, stream) in (0..).zip(&streams) {
         let times = stream
@@ -161,9 +173,25 @@ fn pair(path: &Path, rate: f64, seconds: u64) -> anyhow::Result<Pair> {
         arrivals.extend(times.map(|at| (Timestamp::ZERO + at, StreamId(number as u32))));
     }
     arrivals.sort_unstable();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let log = std::env::temp_dir().join(format!("weir-{name}-{rate}-{}.log", std::process::id()));
+    let live = live(graph, seconds, &log);
+    let measured = event_log::measure(&log);
+    // Where it was not written, the error of the run says why.
+    let _ = std::fs::remove_file(&log);
+    let (live, measured) = (live?, measured?);
+    world.stops_at = Some(Span::from_secs(seconds));
+    world.noise = measured.noise;
+    world.handover = measured.handover;
+    world.timer_delay = measured.timer_delay;
+    let simulated = (1..=SEEDS).map(|seed| {
+        world.seed = seed;
+        simulated(&world, arrivals.clone())
+    });
     Ok(Pair {
-        simulated: simulated(&world, arrivals),
-        live: live(graph, seconds)?,
+        simulated: simulated.collect(),
+        live,
+        measured,
     })
 }
 
@@ -171,7 +199,37 @@ fn simulated(world: &WorldSpec, arrivals: Vec<(Timestamp, StreamId)>) -> Report 
     simulate_streams(world, "simulated", &mut arrivals.into_iter(), &mut |_| {}).report
 }
 
-fn live(graph: Graph, seconds: u64) -> anyhow::Result<Report> {
+/// A figure of a live run beside those of its simulations.
+struct Compared {
+    live: f64,
+    mean: f64,
+    deviation: f64,
+}
+
+impl Compared {
+    fn new(live: f64, simulated: impl Iterator<Item = f64> + Clone) -> Self {
+        let count = simulated.clone().count().max(1) as f64;
+        let mean = simulated.clone().sum::<f64>() / count;
+        let squares: f64 = simulated.map(|value| (value - mean).powi(2)).sum();
+        Self {
+            live,
+            mean,
+            deviation: (squares / (count - 1.0).max(1.0)).sqrt(),
+        }
+    }
+
+    /// Difference as a fraction of the mean.
+    fn relative(&self) -> f64 {
+        (self.live - self.mean) / self.mean.max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether the difference is at most `limit`, or two standard deviations.
+    fn is_within(&self, limit: f64) -> bool {
+        (self.live - self.mean).abs() <= limit.max(2.0 * self.deviation)
+    }
+}
+
+fn live(graph: Graph, seconds: u64, log: &Path) -> anyhow::Result<Report> {
     let assembly = Assembly {
         partitioning: Partitioning::new(&graph, None),
         sources: graph.sources().iter().map(|_| None).collect(),
@@ -183,6 +241,7 @@ fn live(graph: Graph, seconds: u64) -> anyhow::Result<Report> {
     };
     let options = RunOptions {
         duration: Some(Duration::from_secs(seconds)),
+        record: Some(log.to_owned()),
         ..RunOptions::default()
     };
     let report = weir_runtime::run(assembly, &options, &StopFlag::default())?;
@@ -194,83 +253,106 @@ fn live(graph: Graph, seconds: u64) -> anyhow::Result<Report> {
     Ok(report)
 }
 
+/// Prints the figures of a report.
+fn print_report(name: &str, load: f64, report: &Report, seconds: f64) {
+    let requests = report.requests;
+    let modules = report.modules.values();
+    let batches: Vec<String> = modules
+        .map(|module| format!("{:.2}", module.mean_batch))
+        .collect();
+    let each = |module: &ModuleReport| module.busy_s * 1e3 / (module.batches as f64).max(1.0);
+    let each: Vec<String> = report
+        .modules
+        .values()
+        .map(|module| format!("{:.2}", each(module)))
+        .collect();
+    println!(
+        "  load {load:.1} {name:>9}: {} arrived, goodput {:.2}/s, drop rate {:.2} % ({} late), invalid {:.2} %, \
+         p50 {:.1} p99 {:.1} ms, batches {}, each {} ms",
+        requests.arrived,
+        requests.delivered as f64 / seconds,
+        requests.drop_rate() * 100.0,
+        requests.late,
+        report.invalid_rate * 100.0,
+        report.latency_ms.p50,
+        report.latency_ms.p99,
+        batches.join(" "),
+        each.join(" ")
+    );
+    if let Some((count, seconds)) = openings(report) {
+        println!("    {count} openings, {seconds:.1} s");
+    }
+    let workers = report.modules.values().filter_map(|module| module.workers);
+    for workers in workers {
+        println!(
+            "    {} workers opened, {} closed, up to {} at once, {:.0} ms each",
+            workers.opened,
+            workers.closed,
+            workers.most_open,
+            workers.cold_start_ms.unwrap_or(0.0)
+        );
+    }
+    if let Some(gears) = &report.gears {
+        let parts = handed_on(report)
+            .into_iter()
+            .map(|part| format!("{:.2}", part * 100.0));
+        println!(
+            "    handed on {} %; {} shifts, seconds by gear {:.1?}",
+            parts.collect::<Vec<_>>().join(" "),
+            gears.shifts,
+            gears.seconds_by_gear
+        );
+    }
+}
+
 impl Pair {
     /// Prints both and says whether they are close.
     fn print(&self, load: f64, seconds: f64) -> bool {
-        for (name, report) in [("live", &self.live), ("simulated", &self.simulated)] {
-            let requests = report.requests;
-            let modules = report.modules.values();
-            let batches: Vec<String> = modules
-                .map(|module| format!("{:.2}", module.mean_batch))
-                .collect();
-            let each = |module: &ModuleReport| module.busy_s * 1e3 / (module.batches as f64).max(1.0);
-            let each: Vec<String> = report
-                .modules
-                .values()
-                .map(|module| format!("{:.2}", each(module)))
-                .collect();
-            println!(
-                "  load {load:.1} {name:>9}: {} arrived, goodput {:.2}/s, drop rate {:.2} % ({} late), invalid {:.2} %, \
-                 p50 {:.1} p99 {:.1} ms, batches {}, each {} ms",
-                requests.arrived,
-                requests.delivered as f64 / seconds,
-                requests.drop_rate() * 100.0,
-                requests.late,
-                report.invalid_rate * 100.0,
-                report.latency_ms.p50,
-                report.latency_ms.p99,
-                batches.join(" "),
-                each.join(" ")
-            );
-            if let Some((count, seconds)) = openings(report) {
-                println!("    {count} openings, {seconds:.1} s");
-            }
-            if let Some(gears) = &report.gears {
-                let parts = handed_on(report)
-                    .into_iter()
-                    .map(|part| format!("{:.2}", part * 100.0));
-                println!(
-                    "    handed on {} %; {} shifts, seconds by gear {:.1?}",
-                    parts.collect::<Vec<_>>().join(" "),
-                    gears.shifts,
-                    gears.seconds_by_gear
-                );
-            }
+        let first = self.simulated.first().unwrap_or(&self.live);
+        for (name, report) in [("live", &self.live), ("simulated", first)] {
+            print_report(name, load, report, seconds);
         }
-        let (live, simulated) = (self.live.requests, self.simulated.requests);
-        let goodput = live.delivered as f64 / (simulated.delivered as f64).max(1.0) - 1.0;
-        let drops = live.drop_rate() - simulated.drop_rate();
-        let parts = handed_on(&self.live).into_iter().zip(handed_on(&self.simulated));
-        let parts = parts.map(|(live, simulated)| (live - simulated).abs());
-        let opened = openings(&self.live).zip(openings(&self.simulated));
-        let openings = opened.map_or(0.0, |((live, _), (simulated, _))| {
-            live as f64 / (simulated as f64).max(1.0) - 1.0
-        });
-        let attained = [&self.live, &self.simulated].map(attainment);
-        let classes = attained[0]
-            .iter()
-            .zip(&attained[1])
-            .map(|(live, simulated)| (live - simulated).abs());
-        let classes = classes.fold(0.0, f64::max);
-        if attained[0].len() > 1 {
+        let compare = |figure: &dyn Fn(&Report) -> f64| {
+            Compared::new(figure(&self.live), self.simulated.iter().map(figure))
+        };
+        let goodput = compare(&|report| report.requests.delivered as f64 / seconds);
+        let drops = compare(&|report| report.requests.drop_rate());
+        let openings = openings(&self.live)
+            .map(|_| compare(&|report| openings(report).map_or(0.0, |(count, _)| count as f64)));
+        let each = |figures: &dyn Fn(&Report) -> Vec<f64>| -> Vec<Compared> {
+            let one = |index| compare(&|report| figures(report).get(index).copied().unwrap_or_default());
+            (0..figures(&self.live).len()).map(one).collect()
+        };
+        let (classes, parts) = (each(&attainment), each(&handed_on));
+        if classes.len() > 1 {
+            let both = classes
+                .iter()
+                .map(|class| format!("{:.3} {:.3}", class.live, class.mean));
             println!(
-                "    in time by source: live {:.3?}, simulated {:.3?}",
-                attained[0], attained[1]
+                "    in time by source, live and simulated: {}",
+                both.collect::<Vec<_>>().join(", ")
             );
         }
-        let close = openings.abs() <= MAX_OPENINGS_ERROR
-            && classes <= MAX_CLASS_ERROR
-            && goodput.abs() <= MAX_GOODPUT_ERROR
-            && drops.abs() <= MAX_DROP_RATE_ERROR
-            && parts.fold(0.0, f64::max) <= MAX_HANDED_ON_ERROR;
+        let close = goodput.is_within(MAX_GOODPUT_ERROR * goodput.mean)
+            && drops.is_within(MAX_DROP_RATE_ERROR)
+            && openings
+                .as_ref()
+                .is_none_or(|openings| openings.is_within(MAX_OPENINGS_ERROR * openings.mean))
+            && classes.iter().all(|class| class.is_within(MAX_CLASS_ERROR))
+            && parts.iter().all(|part| part.is_within(MAX_HANDED_ON_ERROR));
         println!(
-            "  load {load:.1}: goodput {:+.2} %, drop rate {:+.2} points{}: {}",
-            goodput * 100.0,
-            drops * 100.0,
-            match opened {
-                Some(_) => format!(", openings {:+.1} %", openings * 100.0),
+            "  load {load:.1}: goodput {:+.2} % (seeds differ by {:.2} %), drop rate {:+.2} points{}; noise {:.4}, hand-over \
+             {:.3} ms, timers {:.3} ms late: {}",
+            goodput.relative() * 100.0,
+            goodput.deviation / goodput.mean.max(f64::MIN_POSITIVE) * 100.0,
+            (drops.live - drops.mean) * 100.0,
+            match &openings {
+                Some(openings) => format!(", openings {:+.1} %", openings.relative() * 100.0),
                 None => String::new(),
             },
+            self.measured.noise,
+            self.measured.handover.as_millis_f64(),
+            self.measured.timer_delay.as_millis_f64(),
             if close { "close" } else { "APART" }
         );
         close

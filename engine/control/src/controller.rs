@@ -1,10 +1,12 @@
 //! All machines of a graph, and the delivery of what they send.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use weir_policy::reservations::{PlanSpec, Reservations, ReserveEvent};
-use weir_policy::{BreakerSpec, ModuleEvent, ModuleSpec, Pool, SlotEvent, SlotsSpec};
+use weir_policy::{
+    BreakerSpec, ModuleEvent, ModuleSpec, Pool, ScaledPool, ScalingSpec, SlotEvent, SlotsSpec,
+};
 use weir_types::{ModuleId, SlotId, Span, Timestamp, Topology};
 
 use crate::books::Books;
@@ -15,7 +17,7 @@ use crate::machine::{Machine, Outbox, Outgoing};
 use crate::message::{Address, BooksMessage, Effect, EgressMessage, GearMessage, Message, ModuleMessage};
 use crate::module::ModuleMachine;
 use crate::module_flow::Edge;
-use crate::request::Route;
+use crate::request::{RequestInfo, Route};
 use crate::reservations::ReservationMachine;
 use crate::slots::SlotMachine;
 
@@ -52,6 +54,12 @@ pub struct ControlSpec {
     pub slots: Option<SlotsSpec>,
     /// Condition for taking a slot out of use.
     pub breaker: BreakerSpec,
+    /// Modules with pools of their own whose workers open and close with the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<(ModuleId, ScalingSpec)>,
+    /// Most workers of these pools together; `None`: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_workers: Option<u32>,
     /// Cascades; `None`: there are none.
     #[serde(default)]
     pub cascades: Option<GearSpec>,
@@ -61,6 +69,34 @@ pub struct ControlSpec {
     pub has_books: bool,
     /// Whether messages between machines take time: each is given to the driver to be carried.
     pub is_distributed: bool,
+}
+
+impl ControlSpec {
+    /// Number of requests that all lossless streams together may have in flight at first: every slot is busy
+    /// with some in reserve, at the batch sizes that frames will run in. More would only wait, and count as late.
+    #[must_use]
+    pub fn initial_lossless_limit(&self) -> u32 {
+        let modules = || self.modules.iter().map(|(module, _)| module);
+        let is_first = |module: ModuleId| !modules().any(|other| self.topology.has_path(other.id, module));
+        let batch = |spec: &ModuleSpec| {
+            if is_first(spec.id) {
+                spec.profile.batch_size(&spec.batch, spec.slo / 2)
+            } else {
+                1
+            }
+        };
+        let batch = modules().map(batch).max().unwrap_or(1);
+        // Slots of pipelines are numbered by module.
+        let (pipelines, others): (Vec<&ModuleSpec>, Vec<&ModuleSpec>) =
+            modules().partition(|spec| spec.pool == Pool::Pipelines);
+        let pipelines: usize = pipelines.iter().map(|spec| spec.slots.len()).sum();
+        let slots: BTreeSet<SlotId> = others
+            .iter()
+            .flat_map(|spec| spec.slots.iter().copied())
+            .collect();
+        let slots = u32::try_from(pipelines + slots.len()).unwrap_or(u32::MAX);
+        4 * slots.max(1) * batch + 4
+    }
 }
 
 /// See the module.
@@ -73,6 +109,9 @@ pub struct Controller {
     gears: Option<GearMachine>,
     egress: Egress,
     books: Books,
+    /// Modules whose workers open and close with the load.
+    scaled: Vec<ModuleId>,
+    max_workers: Option<u32>,
     has_books: bool,
     is_distributed: bool,
     /// Modules that are to decide, in the order in which something came in.
@@ -105,8 +144,18 @@ impl Controller {
             }
             machine
         };
+        let mut modules: Vec<ModuleMachine> = spec.modules.into_iter().map(machine).collect();
+        let scaled: Vec<ModuleId> = spec.scaling.iter().map(|(module, _)| *module).collect();
+        for (module, scaling) in spec.scaling {
+            if let Some(machine) = modules.get_mut(module.index()) {
+                machine.scale_by(scaling);
+            }
+        }
         Self {
-            modules: spec.modules.into_iter().map(machine).collect(),
+            ready: scaled.iter().map(|module| module.index()).collect(),
+            scaled,
+            max_workers: spec.max_workers,
+            modules,
             slots: spec.slots.map(SlotMachine::new),
             breaker: BreakerMachine::new(spec.breaker),
             reservations: spec.plan.as_ref().map(ReservationMachine::new),
@@ -115,7 +164,6 @@ impl Controller {
             books: Books::default(),
             has_books: spec.has_books,
             is_distributed: spec.is_distributed,
-            ready: VecDeque::new(),
             facts: 0,
             unused_outboxes: Vec::new(),
             unused_answers: Vec::new(),
@@ -197,6 +245,9 @@ impl Controller {
             }
             Message::Egress(message) => {
                 self.facts += facts_of(&message);
+                if let EgressMessage::Arrived(request) = &message {
+                    self.count_demand(request, now);
+                }
                 self.egress.on(message, now, &mut out);
             }
             Message::Books(message) => {
@@ -220,6 +271,9 @@ impl Controller {
                 out.tell(Message::Slots(SlotEvent::Tick));
                 if self.reservations.is_some() {
                     out.tell(Message::planned(ReserveEvent::Tick));
+                }
+                for module in &self.scaled {
+                    out.tell(Message::Module(*module, ModuleMessage::Scale));
                 }
             }
         }
@@ -262,11 +316,36 @@ impl Controller {
         }
     }
 
+    /// Counts a request for each module on its way whose workers open and close with the load: also if it is dropped before.
+    fn count_demand(&mut self, request: &RequestInfo, now: Timestamp) {
+        for module in &self.scaled {
+            if self.egress.passes(request.route, *module)
+                && let Some(machine) = self.modules.get_mut(module.index())
+            {
+                machine.on_arrived(now);
+            }
+        }
+    }
+
+    /// Workers that may be opened in all pools that open and close them.
+    fn room(&self) -> u32 {
+        let pools = self.modules.iter().filter_map(ModuleMachine::scaled);
+        let size: u32 = pools.map(ScaledPool::size).sum();
+        self.max_workers.map_or(u32::MAX, |max| max.saturating_sub(size))
+    }
+
     fn on_module(&mut self, module: ModuleId, message: ModuleMessage, now: Timestamp, out: &mut Outbox) {
+        let room = match message {
+            ModuleMessage::Scale => Some(self.room()),
+            _ => None,
+        };
         let Some(machine) = self.modules.get_mut(module.index()) else {
             return;
         };
-        machine.on(message, now, out);
+        match room {
+            Some(room) => machine.scale(room, now, out),
+            None => machine.on(message, now, out),
+        }
         if machine.is_due() {
             self.mark_ready(module);
         }

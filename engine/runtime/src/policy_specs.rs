@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use weir_control::{ControlSpec, Edge, GearSpec, StageSpec};
 use weir_graph::{Graph, PrepareMode, SourceMode};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
-use weir_policy::route::{RouteRule, RouterSpec};
 use weir_policy::{
     Answer, BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec,
-    Placement, Pool, SlotsSpec, StreamShare,
+    Placement, Pool, ScalingSpec, SlotsSpec, StreamShare, worker_throughput,
 };
 use weir_types::{ModelId, ModuleId, Profile, SlotId, Span, Topology};
 
@@ -27,6 +26,8 @@ pub(crate) struct PolicySpecs {
     pub(crate) modules: Vec<ModuleSpec>,
     pub(crate) slots: SlotsSpec,
     pub(crate) breaker: BreakerSpec,
+    /// Modules whose workers open and close with the load.
+    pub(crate) scaling: Vec<(ModuleId, ScalingSpec)>,
     /// By module whose model is on several devices, the names of these by slot; of others empty.
     pub(crate) devices: Vec<Vec<String>>,
 }
@@ -84,6 +85,8 @@ impl PolicySpecs {
                     _ if pipelines[id as usize].is_some() => Pool::Pipelines,
                     // Its instances are its own.
                     _ if graph.models()[module.model].generates() => Pool::Own,
+                    // The graph's check has seen to it that its device has no other model.
+                    _ if graph.models()[module.model].scaling.is_some() => Pool::Own,
                     // The graph's check has seen to it that slots are not shared then.
                     Mailboxes::Worker => Pool::Own,
                     Mailboxes::Pool => Pool::Shared,
@@ -100,11 +103,7 @@ impl PolicySpecs {
                 ends: ends[module.model].clone(),
                 generate: (!instances[module.model].is_empty()).then(|| GenerateSpec {
                     instances: instances[module.model].clone(),
-                    router: RouterSpec {
-                        seed: options.seed,
-                        transfer: moves[module.model],
-                        ..RouterSpec::new(graph.policy().route.unwrap_or(RouteRule::Earliest))
-                    },
+                    router: graph.policy().router(options.seed, moves[module.model]),
                     max_tokens: module.settings.number("max_tokens", MAX_TOKENS) as u32,
                     answer: Answer::Whole,
                     length: graph.policy().length,
@@ -116,6 +115,7 @@ impl PolicySpecs {
             }
         };
         let modules: Vec<ModuleSpec> = (0..).zip(graph.modules()).map(spec).collect();
+        let scaling = scaling(graph, &topology, &modules);
         let devices = graph
             .modules()
             .iter()
@@ -137,6 +137,7 @@ impl PolicySpecs {
             modules,
             slots,
             breaker: BreakerSpec::default(),
+            scaling,
             devices,
         })
     }
@@ -168,33 +169,34 @@ impl PolicySpecs {
             routes: Vec::new(),
             slots: Some(self.slots.clone()),
             breaker: self.breaker,
+            scaling: self.scaling.clone(),
+            max_workers: None,
             plan: None,
             has_books: false,
             is_distributed: false,
         }
     }
+}
 
-    /// Requests that keep every slot busy with some in reserve, at the batch sizes that frames will be run in: what lossless
-    /// streams may have in flight together in the beginning. More would only wait, and count as late.
-    pub(crate) fn initial_lossless_limit(&self) -> u32 {
-        let is_first = |module: ModuleId| {
-            !self
-                .modules
-                .iter()
-                .any(|spec| self.topology.has_path(spec.id, module))
+/// Modules whose workers open and close with the load, as the rule of their model says.
+fn scaling(graph: &Graph, topology: &Topology, modules: &[ModuleSpec]) -> Vec<(ModuleId, ScalingSpec)> {
+    let profiles: Vec<(&Profile, &[u32])> = modules
+        .iter()
+        .map(|spec| (&spec.profile, &spec.batch[..]))
+        .collect();
+    let throughput = worker_throughput(graph.slo(), topology, &profiles);
+    let of_module = |(spec, worker_throughput): (&ModuleSpec, f64)| {
+        let model = &graph.models()[graph.modules()[spec.id.index()].model];
+        let rule = model.scaling_on(spec.slots.len())?;
+        let scaling = ScalingSpec {
+            initial: rule.min_workers,
+            rule,
+            worker_throughput,
+            is_foretold: false,
         };
-        let batch = |spec: &ModuleSpec| {
-            if is_first(spec.id) {
-                spec.profile.batch_size(&spec.batch, spec.slo / 2)
-            } else {
-                1
-            }
-        };
-        let batch = self.modules.iter().map(batch).max().unwrap_or(1);
-        let pipelines = self.modules.iter().filter(|spec| spec.pool == Pool::Pipelines);
-        let pipelines: u32 = pipelines.map(|spec| spec.slots.len() as u32).sum();
-        4 * (self.slots.slots + pipelines).max(1) * batch + 4
-    }
+        Some((spec.id, scaling))
+    };
+    modules.iter().zip(throughput).filter_map(of_module).collect()
 }
 
 /// The devices of a model's slots, where there are several.

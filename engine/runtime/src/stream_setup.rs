@@ -2,18 +2,11 @@
 
 use weir_flow::{SourceError, SourceFactory, StopFlag};
 use weir_graph::{Decoding, SourceMode, SourceNode};
-use weir_policy::{ConcurrencyLimitSpec, Overflow};
+use weir_policy::ConcurrencyLimitSpec;
 use weir_types::Span;
 
 use crate::assembly::RunError;
 use crate::emulated::EmulatedSource;
-
-/// Requests of one live stream in flight: a fast camera for seconds; what bounds memory is the bytes of all frames
-/// together.
-const MAX_IN_FLIGHT_LIVE: u32 = 256;
-
-/// The lower bound for one lossless stream: results wait for their turn and for the sinks.
-const MIN_IN_FLIGHT_LOSSLESS: u32 = 4;
 
 /// Settings from which a source thread starts.
 pub(crate) struct StreamSetup {
@@ -46,28 +39,24 @@ impl StreamSetup {
         (index, streams): (u64, usize),
         limits: InFlightLimits,
     ) -> Result<Self, SourceError> {
-        let lossless = limits
-            .lossless
-            .div_ceil(streams.max(1) as u32)
-            .max(MIN_IN_FLIGHT_LOSSLESS);
         let factory = match given {
             Some(factory) => factory,
             None => Box::new(EmulatedSource::parse(&node.uri, index)?),
         };
-        let (overflow, initial, max) = match node.mode {
-            SourceMode::Live => (Overflow::Drop, MAX_IN_FLIGHT_LIVE, MAX_IN_FLIGHT_LIVE),
-            SourceMode::Lossless => (Overflow::Backpressure, lossless, 4 * lossless),
+        let slo = node.slo.unwrap_or(limits.slo);
+        let limit = match node.mode {
+            SourceMode::Live => ConcurrencyLimitSpec::live(slo),
+            SourceMode::Lossless => ConcurrencyLimitSpec::lossless(limits.lossless, streams, slo),
         };
-        let (initial, max) = limits.fixed.map_or((initial, max), |fixed| (fixed, fixed));
+        let fixed = |fixed: u32| ConcurrencyLimitSpec {
+            initial: fixed,
+            max: fixed,
+            ..limit
+        };
         Ok(Self {
             factory,
             mode: node.mode,
-            limit: ConcurrencyLimitSpec {
-                overflow,
-                initial,
-                max,
-                slo: node.slo.unwrap_or(limits.slo),
-            },
+            limit: limits.fixed.map_or(limit, fixed),
             // Sampling wants all frames to choose from.
             decoded_as_needed: node.mode == SourceMode::Live
                 && node.decoding == Decoding::AsNeeded

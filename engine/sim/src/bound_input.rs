@@ -119,7 +119,12 @@ fn no_unbounded(spec: &WorldSpec) -> Result<(), BoundError> {
         WorldPool::Generating(_) => Some(BoundError::Generates(node.name.clone())),
         _ => None,
     });
-    unknown.map_or(Ok(()), Err)
+    let lossless = || spec.own.iter().any(|own| own.is_lossless);
+    match unknown {
+        Some(error) => Err(error),
+        None if lossless() => Err(BoundError::Lossless),
+        None => Ok(()),
+    }
 }
 
 /// Number of workers over time. A worker that is removed still finishes its batch, so it counts for one more

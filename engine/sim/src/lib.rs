@@ -33,4 +33,4 @@ pub use spec::{
     WorldCluster, WorldGenerate, WorldMemory, WorldModule, WorldPool, WorldSpec,
 };
 pub use timeline::{ModuleTimeline, Timeline};
-pub use world::{Shift, SimulationResult, simulate, simulate_streams};
+pub use world::{Shift, SimulationResult, control_spec, simulate, simulate_streams};

@@ -1,14 +1,15 @@
 //! Specification of a world: modules, pools, links, demand, faults. Plain values, and quantities derived from
 //! them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weir_planner::PipelineSlots;
 use weir_policy::generate::emulated_length;
 use weir_policy::reservations::{PlanSpec, ReserveSpec};
 use weir_policy::{
-    AutoscaleRule, DeviceMemory, GOLDEN_GAMMA, GenerateSpec, ModuleState, OverlapSpec, Policy, StatePlanner,
-    StreamShare, uniform_hash,
+    AutoscaleRule, DeviceMemory, GOLDEN_GAMMA, GenerateSpec, Mailboxes, OverlapSpec, Policy, StreamShare,
+    uniform_hash, worker_throughput,
 };
 use weir_types::{ModelId, ModuleId, Profile, Span, StreamId, Topology};
 
@@ -34,14 +35,22 @@ pub struct WorldSpec {
     pub cluster: Option<WorldCluster>,
     /// Time that a message takes from one actor to the next; transfer times of links are added.
     pub hop: Span,
+    /// Time that a batch, a step or a session is on its way to the thread of its slot and back, during which the
+    /// slot is idle.
+    pub handover: Span,
+    /// Time by which timers of machines fire late.
+    pub timer_delay: Span,
     /// Links that requests cross, by index in [`Edge::link`].
     pub links: Vec<Link>,
     /// Number of streams from which requests come in turn; at least one.
     pub streams: u32,
     /// Settings of single streams, by number; streams beyond the end use the defaults.
     pub own: Vec<StreamSpec>,
-    /// Maximum number of requests in flight per stream; `None`: unlimited.
+    /// Maximum number of requests in flight per live stream; `None`: unlimited. The limit of a lossless stream
+    /// follows its latencies.
     pub max_in_flight: Option<u32>,
+    /// Time at which sources stop: frames of lossless streams that wait then are never sent. `None`: all are.
+    pub stops_at: Option<Span>,
     /// Items that each request brings to each module.
     pub demand: Demand,
     /// Modules that are stages of cascades, and the gears that set them.
@@ -77,10 +86,13 @@ impl WorldSpec {
             memory: WorldMemory::default(),
             cluster: None,
             hop: Span::ZERO,
+            handover: Span::ZERO,
+            timer_delay: Span::ZERO,
             links: Vec::new(),
             streams: 1,
             own: Vec::new(),
             max_in_flight: None,
+            stops_at: None,
             demand: Demand::default(),
             cascades: CascadeSpec::default(),
             decoding: None,
@@ -137,6 +149,8 @@ pub struct StreamSpec {
     pub slo: Option<Span>,
     /// Its share under overload.
     pub share: StreamShare,
+    /// True if its frames wait at the source while the stream is at its limit, and are never dropped.
+    pub is_lossless: bool,
 }
 
 /// One module of a world.
@@ -191,6 +205,16 @@ pub struct WorldGenerate {
     pub length_error: Option<f64>,
     /// Sequences per second of all instances together; `None`: the module's profile describes one instance.
     pub capacity: Option<f64>,
+}
+
+impl WorldGenerate {
+    /// Routes sequences and expects lengths as the policy has it. Requests bring predicted lengths only if
+    /// its source of lengths is a predictor.
+    pub(crate) fn follow(&mut self, policy: &Policy, seed: u64) {
+        self.spec.router = policy.router(seed, self.spec.router.transfer);
+        self.spec.length = policy.length;
+        self.length_error = self.length_error.filter(|_| policy.length.is_predicted());
+    }
 }
 
 /// Numbers of tokens.
@@ -292,6 +316,9 @@ pub struct Scaling {
     pub rule: AutoscaleRule,
     /// Time that a worker takes to start.
     pub cold_start: Span,
+    /// Whether workers follow the items that requests will bring, which only a simulation knows, and not the requests alone, as
+    /// live.
+    pub is_foretold: bool,
 }
 
 /// A way from one module to the next.
@@ -333,6 +360,29 @@ impl WorldSpec {
         self.own.get(stream.index()).and_then(|own| own.slo)
     }
 
+    /// True if each slot has a mailbox of its own, as the policy wants it: no slot is shared, and all models stay
+    /// open.
+    pub(crate) fn has_own_slots(&self) -> bool {
+        let mut taken = BTreeSet::new();
+        let pools = self.modules.iter().filter_map(|node| match &node.pool {
+            WorldPool::Shared(slots) => Some(slots),
+            _ => None,
+        });
+        self.policy.mailboxes() == Mailboxes::Worker
+            && self.memory.devices.is_empty()
+            && pools.flatten().all(|slot| taken.insert(slot))
+    }
+
+    /// True if the frames of the stream wait at their source and are never dropped.
+    pub(crate) fn is_lossless(&self, stream: StreamId) -> bool {
+        self.own.get(stream.index()).is_some_and(|own| own.is_lossless)
+    }
+
+    /// True if a stream is live: frames of it are dropped rather than late.
+    pub(crate) fn has_live_streams(&self) -> bool {
+        (0..self.streams.max(1)).any(|stream| !self.is_lossless(StreamId(stream)))
+    }
+
     /// Share of each stream under overload; empty if all are equal.
     pub(crate) fn shares(&self) -> Vec<StreamShare> {
         let shares: Vec<StreamShare> = self.own.iter().map(|own| own.share).collect();
@@ -370,21 +420,8 @@ impl WorldSpec {
     /// Items a second of one worker, by module, at the batch size of its fair share of the SLO: a property of the world,
     /// whatever the policy.
     pub(crate) fn worker_throughput(&self) -> Vec<f64> {
-        let topology = self.topology();
-        let alone =
-            |(id, node): (u32, &WorldModule)| ModuleState::initial(ModuleId(id), node.profile.duration(1));
-        let states: Vec<ModuleState> = (0..).zip(&self.modules).map(alone).collect();
-        let of = |(id, node): (u32, &WorldModule)| {
-            let planner = StatePlanner::new(
-                ModuleId(id),
-                self.slo,
-                Policy::default().estimation(),
-                &topology,
-                states.clone(),
-            );
-            node.profile
-                .throughput(node.profile.batch_size(&node.batch, planner.fair_share()))
-        };
-        (0..).zip(&self.modules).map(of).collect()
+        let modules = self.modules.iter();
+        let modules: Vec<(&Profile, &[u32])> = modules.map(|node| (&node.profile, &node.batch[..])).collect();
+        worker_throughput(self.slo, &self.topology(), &modules)
     }
 }

@@ -8,6 +8,8 @@ mod edited;
 mod experiments;
 mod fuzz;
 mod generated_steps;
+mod handover;
+mod lossless;
 mod objectives;
 mod overlap;
 mod pipelines;

@@ -39,6 +39,38 @@ pub struct ConcurrencyLimitSpec {
     pub slo: Span,
 }
 
+impl ConcurrencyLimitSpec {
+    /// Limit of a live stream: a fast camera for seconds. Memory is bounded by the bytes of all frames together.
+    pub const LIVE: u32 = 256;
+    /// Minimum initial limit of a lossless stream: results wait for their turn and for the sinks.
+    const MIN_LOSSLESS: u32 = 4;
+
+    /// Limit of a live stream.
+    #[must_use]
+    pub const fn live(slo: Span) -> Self {
+        Self {
+            overflow: Overflow::Drop,
+            initial: Self::LIVE,
+            max: Self::LIVE,
+            slo,
+        }
+    }
+
+    /// Limit of one lossless stream of `streams` streams; `together` is the initial limit of all lossless
+    /// streams.
+    #[must_use]
+    pub fn lossless(together: u32, streams: usize, slo: Span) -> Self {
+        let streams = u32::try_from(streams.max(1)).unwrap_or(u32::MAX);
+        let initial = together.div_ceil(streams).max(Self::MIN_LOSSLESS);
+        Self {
+            overflow: Overflow::Backpressure,
+            initial,
+            max: 4 * initial,
+            slo,
+        }
+    }
+}
+
 /// Limits the number of requests of one stream in flight.
 ///
 /// With backpressure the limit is adapted to the capacity of the graph: one less when a request was in flight for more than

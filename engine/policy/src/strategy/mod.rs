@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::baselines::overload_control::OverloadControl;
 use crate::generate::LengthSource;
 use crate::reservations::BookingTable;
-use crate::route::RouteRule;
+use crate::route::{MoveCost, RouteRule, RouterSpec};
 use crate::weir::branch_load::BranchLoadSpec;
 use crate::weir::cost_limit::CostLimitSpec;
 use crate::weir::duration_spread::DurationSpreadSpec;
@@ -151,6 +151,17 @@ impl Policy {
         SlotPlanning {
             delta: self.delta,
             operations: self.operations,
+        }
+    }
+
+    /// Router of a generative model, of which sequences move at this cost. Without a rule, the earliest
+    /// finish decides.
+    #[must_use]
+    pub fn router(&self, seed: u64, transfer: Option<MoveCost>) -> RouterSpec {
+        RouterSpec {
+            seed,
+            transfer,
+            ..RouterSpec::new(self.route.unwrap_or(RouteRule::Earliest))
         }
     }
 

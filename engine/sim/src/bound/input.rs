@@ -142,6 +142,9 @@ pub enum BoundError {
     /// No bound is known for a module that generates token by token.
     #[error("module \"{0}\" generates token by token, for which no bound is known; simulate without it")]
     Generates(String),
+    /// No bound is known for streams whose frames are sent when there is room for them.
+    #[error("a stream is lossless, for which no bound is known; simulate without it")]
+    Lossless,
     /// Steps must stand in time order.
     #[error("the workers of {0} are not given in the order of time; sort the steps")]
     Steps(String),

@@ -48,6 +48,8 @@ pub(super) struct Head {
     pub(super) slo: Option<Span>,
     pub(super) hop: Option<Span>,
     pub(super) noise: Option<f64>,
+    pub(super) handover: Option<Span>,
+    pub(super) timer_delay: Option<Span>,
     /// True if the lengths of generated sequences are known in advance; false: the mean of earlier ones is
     /// expected. `None`: not set in the file.
     is_foretold: Option<bool>,
@@ -178,6 +180,8 @@ fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
         "slo",
         "hop",
         "noise",
+        "handover",
+        "timer_delay",
         "lengths",
         "length_error",
     ];
@@ -199,6 +203,8 @@ fn head(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Head> {
         slo: fields.span("slo", diagnostics).into_value(),
         hop: span(&fields, "hop", diagnostics),
         noise: number(&fields, "noise", 0.0, 2.0, diagnostics),
+        handover: span(&fields, "handover", diagnostics),
+        timer_delay: span(&fields, "timer_delay", diagnostics),
         is_foretold: fields.word("lengths", LENGTHS, diagnostics).into_value(),
         length_error: number(&fields, "length_error", 0.0, 2.0, diagnostics),
     })

@@ -8,16 +8,13 @@ use weir_graph::{
 };
 use weir_planner::{PipelineSlots, Plan};
 use weir_policy::residency::ModelMemory;
-use weir_policy::{DeviceMemory, DeviceModel, OverlapSpec, SlotProfiles};
+use weir_policy::{ConcurrencyLimitSpec, DeviceMemory, DeviceModel, OverlapSpec, SlotProfiles};
 use weir_types::{ModelId, ModuleId, Profile, SlotId, Span};
 
 use super::generate::emulated_generator;
 use crate::cascades::CascadeSpec;
 use crate::demand::Demand;
-use crate::spec::{Edge, StreamSpec, WorldCluster, WorldMemory, WorldModule, WorldPool, WorldSpec};
-
-/// Requests of one live stream that may be in flight, as in the live engine.
-const MAX_IN_FLIGHT: u32 = 256;
+use crate::spec::{Edge, Scaling, StreamSpec, WorldCluster, WorldMemory, WorldModule, WorldPool, WorldSpec};
 
 /// Converts a graph into a world, together with its streams. All models must have declared profiles and all
 /// streams must be emulated.
@@ -25,6 +22,18 @@ const MAX_IN_FLIGHT: u32 = 256;
 /// # Errors
 /// Reason why the graph cannot be simulated; it may be valid otherwise.
 pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), String> {
+    let (mut spec, streams) = world(graph)?;
+    for node in &mut spec.modules {
+        if let WorldPool::Generating(generate) = &mut node.pool {
+            generate.follow(&spec.policy, spec.seed);
+        }
+    }
+    Ok((spec, streams))
+}
+
+/// World of a graph before its policy is applied to generating models, since an experiment may have another
+/// policy.
+pub(super) fn world(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), String> {
     let streams = streams(graph)?;
     let slots = slots(graph)?;
     let placed = graph.plan().map(|plan| Placed::new(graph, plan)).transpose()?;
@@ -97,12 +106,21 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
             profile,
             ends,
             batch: model.batch.clone(),
-            pool: WorldPool::Shared(own.iter().map(|slot| slot.slot).collect()),
+            pool: match model.scaling_on(own.len()) {
+                Some(rule) => WorldPool::Scaled(Scaling {
+                    initial: rule.min_workers,
+                    rule,
+                    // Workers of the start have left the model in host memory.
+                    cold_start: model.opening_times()[1],
+                    is_foretold: false,
+                }),
+                None => WorldPool::Shared(own.iter().map(|slot| slot.slot).collect()),
+            },
             next,
             weight: node.weight,
             overlap: OverlapSpec::on(ahead, own.len(), preparation),
             model: {
-                let limited = graph.devices()[model.device].memory.is_some();
+                let limited = graph.devices()[model.device].memory.is_some() && model.scaling.is_none();
                 limited.then_some(ModelId(node.model as u32))
             },
         })
@@ -117,10 +135,13 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
             .as_ref()
             .map(|placed| WorldCluster::new(graph.policy().reserve_spec(placed.workers.cluster.clone()))),
         hop: Span::ZERO,
+        handover: Span::ZERO,
+        timer_delay: Span::ZERO,
         links: Vec::new(),
         streams: streams.len() as u32,
         own: own(graph),
-        max_in_flight: Some(MAX_IN_FLIGHT),
+        max_in_flight: Some(ConcurrencyLimitSpec::LIVE),
+        stops_at: None,
         demand: Demand::default(),
         cascades: cascades(graph),
         decoding: None,
@@ -130,7 +151,7 @@ pub fn world_from_graph(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>
         failures: Vec::new(),
         faults: Vec::new(),
         max_workers: None,
-        seed: 0,
+        seed: 1,
     };
     Ok((spec, streams))
 }
@@ -141,7 +162,11 @@ fn memory(graph: &Graph, slots: &GraphSlots) -> Result<WorldMemory, String> {
     for (index, device) in graph.devices().iter().enumerate() {
         let Some(limit) = device.memory else { continue };
         let models = graph.models().iter().enumerate();
-        let of_device = models.filter(|(_, model)| model.device == index);
+        let mut of_device = models.filter(|(_, model)| model.device == index).peekable();
+        // All workers of a model that is alone there have room.
+        if of_device.peek().is_some_and(|(_, model)| model.scaling.is_some()) {
+            continue;
+        }
         let model = |(id, model): (usize, &weir_graph::ModelNode)| {
             let bytes = model.memory.ok_or_else(|| {
                 format!(
@@ -247,11 +272,12 @@ impl<'a> Placed<'a> {
     }
 }
 
-/// SLO and share of each stream; empty if all streams use the defaults.
+/// SLO, share and mode of each stream; empty if all streams use the defaults.
 fn own(graph: &Graph) -> Vec<StreamSpec> {
     let of = |source: &weir_graph::SourceNode| StreamSpec {
         slo: source.slo,
         share: source.share,
+        is_lossless: source.mode == SourceMode::Lossless,
     };
     let own: Vec<StreamSpec> = graph.sources().iter().map(of).collect();
     if own.iter().all(|own| *own == StreamSpec::default()) {
@@ -278,11 +304,6 @@ fn streams(graph: &Graph) -> Result<Vec<EmulatedStream>, String> {
     }
     let of = |source: &weir_graph::SourceNode| {
         let name = &source.name;
-        if source.mode == SourceMode::Lossless {
-            return Err(format!(
-                "source \"{name}\" is lossless; in a world all streams are live"
-            ));
-        }
         let stream = EmulatedStream::parse(&source.uri).map_err(|bad| {
             format!("source \"{name}\" is not emulated: {bad}; give it uri = \"emulated:poisson?rate=100\"")
         })?;

@@ -29,7 +29,6 @@ use weir_config::{Diagnostics, Environment, Spanned, absolute, read_text, report
 use weir_graph::{CascadeStage, Catalog};
 use weir_policy::Policy;
 use weir_policy::gears::Gears;
-use weir_policy::route::{RouteRule, RouterSpec};
 
 pub use capacity::capacity;
 pub use graph::world_from_graph;
@@ -172,22 +171,16 @@ impl Loader<'_> {
         spec.slo = raw.head.slo.unwrap_or(spec.slo);
         spec.hop = raw.head.hop.unwrap_or(spec.hop);
         spec.noise = raw.head.noise.unwrap_or(spec.noise);
+        spec.handover = raw.head.handover.unwrap_or(spec.handover);
+        spec.timer_delay = raw.head.timer_delay.unwrap_or(spec.timer_delay);
         spec.interference = raw.interference;
         if let Some(policy) = &raw.policy {
             spec.policy = policy.clone();
         }
         for node in &mut spec.modules {
             if let WorldPool::Generating(generate) = &mut node.pool {
-                let declared = generate
-                    .length_error
-                    .filter(|_| spec.policy.length.is_predicted());
-                generate.length_error = raw.head.length_error(declared);
-                generate.spec.length = spec.policy.length;
-                generate.spec.router = RouterSpec {
-                    seed,
-                    transfer: generate.spec.router.transfer,
-                    ..RouterSpec::new(spec.policy.route.unwrap_or(RouteRule::Earliest))
-                };
+                generate.follow(&spec.policy, seed);
+                generate.length_error = raw.head.length_error(generate.length_error);
             }
         }
         for (module, accuracy) in &raw.accuracy {
@@ -367,7 +360,7 @@ impl Loader<'_> {
             .files()
             .iter()
             .for_each(|file| diagnostics.record_file(file));
-        match world_from_graph(&graph) {
+        match graph::world(&graph) {
             Ok((spec, streams)) => {
                 let name = graph.name().to_owned();
                 Some(LoadedWorld {
@@ -454,6 +447,7 @@ fn scale(raw: &Raw, spec: &mut WorldSpec, first_rate: f64) {
             initial: (query.ceil().min(f64::from(rule.max_workers)) as u32).max(rule.min_workers),
             rule,
             cold_start: scaling.cold_start,
+            is_foretold: true,
         });
     }
     spec.max_workers = scaling.max_workers;

@@ -2,7 +2,7 @@
 
 use weir_control::{Act, Address, Effect, Entry, Message, ModuleMessage, RequestInfo, View};
 use weir_policy::Outcome;
-use weir_types::{DropReason, ModuleId, RequestId, Span, Timestamp};
+use weir_types::{DropReason, ModuleId, RequestId, Timestamp};
 
 use super::{Event, Shift, Site};
 
@@ -11,6 +11,12 @@ impl Act for Site<'_> {
         match effect {
             Effect::Enter(module, request) => {
                 let entry = self.entry(module, &request);
+                // What comes to a later stage is known only now.
+                if let Entry::Items(items) = entry
+                    && self.spec.cascades.is_later_stage(module.index())
+                {
+                    answers.extend(self.foretold(module, items));
+                }
                 answers.push(Message::Module(module, ModuleMessage::Entered(request, entry)));
             }
             Effect::Leave {
@@ -61,6 +67,8 @@ impl Act for Site<'_> {
             // Gears are set once, at the beginning.
             Effect::StagesUnset(_) => {}
             Effect::Session(effect) => self.change_session(effect),
+            Effect::OpenWorker { module, slot } => self.start_worker(module, slot),
+            Effect::CloseWorker { module, slot } => answers.push(self.stop_worker(module, slot)),
             Effect::LoadPlan(plan) => self.load_plan(plan),
             Effect::SwitchPlan { plan, .. } => self.switch_plan(plan, answers),
             Effect::StageSet {
@@ -102,7 +110,8 @@ impl Site<'_> {
         } else {
             at
         };
-        self.event_queue.push(at, Event::TimerFired(of));
+        let fires = at + self.spec.timer_delay;
+        self.event_queue.push(fires, Event::TimerFired(of));
     }
 
     /// Items or prompts that a request brings to a module.
@@ -150,7 +159,7 @@ impl Site<'_> {
         }
         // A request that was dropped by no module was not admitted.
         if !matches!(outcome, Outcome::Dropped(None, _)) {
-            self.limits[stream.index()].on_ended(Span::ZERO);
+            self.free_place(stream, sent_at);
         }
     }
 }

@@ -8,8 +8,8 @@ use weir_control::{
     ControlSpec, Controller, Edge, GEAR_INTERVAL, GearMessage, GearSpec, Message, Route, StageSpec,
 };
 use weir_policy::{
-    BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, ModuleEvent, ModuleInfo, ModuleSpec,
-    Overflow, Placement, Pool, ResidencyReport, SlotsSpec,
+    BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, ModuleInfo, ModuleSpec, Placement,
+    Pool, ResidencyReport, ScalingSpec, SlotsSpec,
 };
 use weir_types::{ModuleId, SlotId, Span, StreamId, Timestamp, Topology};
 
@@ -28,74 +28,16 @@ use crate::timeline::Timeline;
 
 impl<'a> World<'a> {
     pub(super) fn new(spec: &'a WorldSpec) -> Self {
-        let topology = spec.topology();
         let count = spec.modules.len();
-        let peer = |(id, node): (usize, &WorldModule)| ModuleInfo {
-            profile: node.profile.clone(),
-            batch: node.batch.clone(),
-            workers: slots_of(&node.pool).len() as u32,
-            fallback: spec.cascades.fallback(id),
-        };
-        let peers: Vec<ModuleInfo> = spec.modules.iter().enumerate().map(peer).collect();
-        let module = |(id, node): (u32, &WorldModule)| {
-            let next = node.next.iter().map(|edge| Edge {
-                to: ModuleId(edge.to as u32),
-                link: edge.link,
-            });
-            let spec = ModuleSpec {
-                ends: node.ends.clone(),
-                generate: generating(node).map(|generate| generate.spec.clone()),
-                id: ModuleId(id),
-                slo: spec.slo,
-                policy: spec.policy.clone(),
-                slots: slots_of(&node.pool),
-                pool: match node.pool {
-                    WorldPool::Shared(_) => Pool::Shared,
-                    WorldPool::Fixed(_) | WorldPool::Scaled(_) | WorldPool::Generating(_) => Pool::Own,
-                    WorldPool::Pipelines(_) => Pool::Pipelines,
-                },
-                batch: node.batch.clone(),
-                profile: node.profile.clone(),
-                topology: topology.clone(),
-                peers: peers.clone(),
-                share: match &node.pool {
-                    WorldPool::Pipelines(slots) => slots.share,
-                    _ => 1.0,
-                },
-                shares: spec.shares(),
-                seed: spec.seed,
-                overlap: node
-                    .overlap
-                    .clone()
-                    .filter(|_| !matches!(node.pool, WorldPool::Pipelines(_))),
-            };
-            (spec, next.collect())
-        };
-        let gate = ConcurrencyLimitSpec {
-            overflow: Overflow::Drop,
-            initial: spec.max_in_flight.unwrap_or(u32::MAX),
-            max: spec.max_in_flight.unwrap_or(u32::MAX),
-            slo: spec.slo,
-        };
+        let control = control_spec(spec);
         let streams = spec.streams.max(1);
-        let controller = Controller::new(ControlSpec {
-            slo: spec.slo,
-            modules: (0..).zip(&spec.modules).map(module).collect(),
-            routes: vec![Route::through(&topology)],
-            slots: shared(spec, &topology),
-            breaker: BreakerSpec::default(),
-            cascades: gear_spec(&spec.cascades, spec.modules.len()),
-            plan: spec.cluster.as_ref().map(|cluster| cluster.plan.clone()),
-            has_books: true,
-            is_distributed: spec.hop > Span::ZERO,
-            topology,
-        });
         let site = Site {
             spec,
             now: Timestamp::ZERO,
             event_queue: EventQueue::default(),
             residency: (!spec.memory.devices.is_empty()).then(ResidencyReport::default),
-            limits: (0..streams).map(|_| ConcurrencyLimit::new(gate)).collect(),
+            limits: limits(spec, control.initial_lossless_limit()),
+            waiting: vec![0; streams as usize],
             own_slo: (0..streams)
                 .map(|stream| spec.own_slo(StreamId(stream)))
                 .collect(),
@@ -123,11 +65,10 @@ impl<'a> World<'a> {
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ 0x006e_6f69_7365),
             events: 0,
             facts: 0,
-            worker_throughput: spec.worker_throughput(),
             more_arrivals: true,
         };
         let mut world = Self {
-            controller,
+            controller: Controller::new(control),
             site,
             messages: Vec::new(),
         };
@@ -136,13 +77,7 @@ impl<'a> World<'a> {
     }
 
     fn schedule_initial(&mut self) {
-        self.tell_all(|site, messages| {
-            for (module, pool) in (0..).map(ModuleId).zip(&site.pools) {
-                let absent = pool.absent_slots().into_iter();
-                messages.extend(absent.map(|slot| Message::fact(module, ModuleEvent::SlotDown { slot })));
-            }
-            site.schedule_initial();
-        });
+        self.site.schedule_initial();
         self.tell(Message::Gears(GearMessage::Begun));
         self.decide();
     }
@@ -165,6 +100,10 @@ impl Site<'_> {
             self.event_queue
                 .push(Timestamp::ZERO + later.at, Event::PlanOffered(index));
         }
+        if let Some(stops_at) = self.spec.stops_at {
+            self.event_queue
+                .push(Timestamp::ZERO + stops_at, Event::SourcesStopped);
+        }
         self.event_queue.push(Timestamp::ZERO, Event::Tick);
         if self.decoders.is_some() {
             self.event_queue
@@ -175,6 +114,110 @@ impl Site<'_> {
             self.event_queue.push(first, Event::GearTick);
         }
     }
+}
+
+/// Limits of the streams' requests in flight; `together` is the initial one of all lossless streams.
+fn limits(spec: &WorldSpec, together: u32) -> Vec<ConcurrencyLimit> {
+    let streams = spec.streams.max(1);
+    let limit = |stream: StreamId| {
+        let slo = spec.own_slo(stream).unwrap_or(spec.slo);
+        if spec.is_lossless(stream) {
+            return ConcurrencyLimitSpec::lossless(together, streams as usize, slo);
+        }
+        let most = spec.max_in_flight.unwrap_or(u32::MAX);
+        ConcurrencyLimitSpec {
+            initial: most,
+            max: most,
+            ..ConcurrencyLimitSpec::live(slo)
+        }
+    };
+    let all = (0..streams).map(StreamId);
+    all.map(|stream| ConcurrencyLimit::new(limit(stream))).collect()
+}
+
+/// Specification of the machines of a world: of a graph, the one that its live run has, but for the books and
+/// the ways of requests.
+#[must_use]
+pub fn control_spec(spec: &WorldSpec) -> ControlSpec {
+    let topology = spec.topology();
+    let peer = |(id, node): (usize, &WorldModule)| ModuleInfo {
+        profile: node.profile.clone(),
+        batch: node.batch.clone(),
+        workers: slots_of(&node.pool).len() as u32,
+        fallback: spec.cascades.fallback(id),
+    };
+    let has_own_slots = spec.has_own_slots();
+    let peers: Vec<ModuleInfo> = spec.modules.iter().enumerate().map(peer).collect();
+    let module = |(id, node): (u32, &WorldModule)| {
+        let next = node.next.iter().map(|edge| Edge {
+            to: ModuleId(edge.to as u32),
+            link: edge.link,
+        });
+        let spec = ModuleSpec {
+            ends: node.ends.clone(),
+            generate: generating(node).map(|generate| generate.spec.clone()),
+            id: ModuleId(id),
+            slo: spec.slo,
+            policy: spec.policy.clone(),
+            slots: slots_of(&node.pool),
+            pool: match node.pool {
+                WorldPool::Shared(_) if has_own_slots => Pool::Own,
+                WorldPool::Shared(_) => Pool::Shared,
+                WorldPool::Fixed(_) | WorldPool::Scaled(_) | WorldPool::Generating(_) => Pool::Own,
+                WorldPool::Pipelines(_) => Pool::Pipelines,
+            },
+            batch: node.batch.clone(),
+            profile: node.profile.clone(),
+            topology: topology.clone(),
+            peers: peers.clone(),
+            share: match &node.pool {
+                WorldPool::Pipelines(slots) => slots.share,
+                _ => 1.0,
+            },
+            shares: spec.shares(),
+            seed: spec.seed,
+            overlap: node
+                .overlap
+                .clone()
+                .filter(|_| !matches!(node.pool, WorldPool::Pipelines(_))),
+        };
+        (spec, next.collect())
+    };
+    ControlSpec {
+        slo: spec.slo,
+        modules: (0..).zip(&spec.modules).map(module).collect(),
+        routes: vec![Route::through(&topology)],
+        slots: shared(spec, &topology),
+        breaker: BreakerSpec::default(),
+        scaling: scaling(spec),
+        max_workers: spec.max_workers,
+        cascades: gear_spec(&spec.cascades, spec.modules.len()),
+        plan: spec.cluster.as_ref().map(|cluster| cluster.plan.clone()),
+        has_books: true,
+        is_distributed: spec.hop > Span::ZERO,
+        topology,
+    }
+}
+
+/// Modules whose workers follow the load.
+fn scaling(spec: &WorldSpec) -> Vec<(ModuleId, ScalingSpec)> {
+    let modules = (0..).map(ModuleId).zip(&spec.modules);
+    let of_module = |((module, node), worker_throughput): ((ModuleId, &WorldModule), f64)| match node.pool {
+        WorldPool::Scaled(scaling) => Some((
+            module,
+            ScalingSpec {
+                rule: scaling.rule,
+                initial: scaling.initial,
+                worker_throughput,
+                is_foretold: scaling.is_foretold,
+            },
+        )),
+        _ => None,
+    };
+    modules
+        .zip(spec.worker_throughput())
+        .filter_map(of_module)
+        .collect()
 }
 
 /// The stages of a world's cascades, and its gears.
@@ -225,15 +268,14 @@ fn overlapped(spec: &WorldSpec) -> Vec<SlotId> {
 fn shared(spec: &WorldSpec, topology: &Topology) -> Option<SlotsSpec> {
     let placements: Vec<Placement> = (0..)
         .zip(&spec.modules)
-        .filter(|(_, node)| matches!(node.pool, WorldPool::Shared(_)))
+        .filter(|(_, node)| matches!(node.pool, WorldPool::Shared(_)) && !spec.has_own_slots())
         .map(|(id, node)| Placement {
             module: ModuleId(id),
             slots: slots_of(&node.pool),
             weight: node.weight,
             optional: spec.cascades.fallback(id as usize).is_optional(),
             model: node.model,
-            // All streams of a world are live.
-            live: true,
+            live: spec.has_live_streams(),
             routed: !node.ends.is_empty(),
         })
         .collect();

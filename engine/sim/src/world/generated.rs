@@ -78,7 +78,7 @@ impl Site<'_> {
         };
         let profiled = instance.steps.duration(step.tokens, step.prompt_tokens > 0);
         let took = actual_span(profiled, self.spec.noise, &mut self.random);
-        let end = self.now + took;
+        let end = self.now + took + self.spec.handover;
         self.generated[module.index()].steps.insert(slot, (step, end));
         self.event_queue.push(end, Event::Stepped(module, slot, took));
     }

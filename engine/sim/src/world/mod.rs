@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use rand_pcg::Pcg64Mcg;
 use weir_control::{Address, BatchEnd, Controller, GEAR_INTERVAL, GearMessage, Message, ModuleMessage};
 use weir_policy::reservations::BookingId;
-use weir_policy::{ConcurrencyLimit, ModuleEvent, ResidencyReport, SlotEvent};
+use weir_policy::{ConcurrencyLimit, ResidencyReport, SlotEvent};
 use weir_types::{BatchId, ModuleId, SlotId, Span, StreamId, Timestamp};
 
 use crate::demand::DemandSampler;
@@ -39,6 +39,7 @@ use crate::spec::{WorldPool, WorldSpec};
 use crate::timeline::Timeline;
 
 use booked_cluster::BookedCluster;
+pub use build::control_spec;
 use decoders::Decoders;
 use pool::WorkerPool;
 use sequences::Generated;
@@ -70,8 +71,8 @@ enum Event {
     BatchDone(ModuleId, SlotId, BatchId, Span, bool),
     /// A step of an instance is done, after this span.
     Stepped(ModuleId, SlotId, Span),
-    /// A worker has started.
-    WorkerStarted(ModuleId, SlotId),
+    /// A worker has started, after this span.
+    WorkerStarted(ModuleId, SlotId, Span),
     /// The failure by its index begins, or ends.
     Failure(usize, bool),
     /// A frame of a stream, sent at this time, is decoded.
@@ -82,6 +83,10 @@ enum Event {
     GearTick,
     /// A stream changes, by the index of the change.
     StreamChanged(usize),
+    /// A lossless stream has room for a frame that waits.
+    HasRoom(StreamId),
+    /// The sources stop.
+    SourcesStopped,
     /// The periodic tick of machines, every `TICK`.
     Tick,
 }
@@ -128,6 +133,8 @@ struct Site<'a> {
     /// Number of frames sent so far, decoded or not.
     frames: u64,
     limits: Vec<ConcurrencyLimit>,
+    /// By stream: frames that wait at the source, as their stream is at its limit.
+    waiting: Vec<u64>,
     /// SLO of each stream that has its own.
     own_slo: Vec<Option<Span>>,
     sampler: DemandSampler,
@@ -147,8 +154,6 @@ struct Site<'a> {
     events: u64,
     /// Number of facts processed by machines outside the controller.
     facts: u64,
-    /// Throughput of one worker of each module in items per second, by which pools are scaled.
-    worker_throughput: Vec<f64>,
     /// True while further requests are to come.
     more_arrivals: bool,
 }
@@ -226,9 +231,9 @@ impl<'a> World<'a> {
                     self.tell(Message::Module(module, stepped));
                 }
             }
-            Event::WorkerStarted(module, slot) => {
-                if self.site.on_worker_started(module, slot) {
-                    self.tell(Message::fact(module, ModuleEvent::SlotUp { slot }));
+            Event::WorkerStarted(module, slot, took) => {
+                if let Some(started) = self.site.on_worker_started(module, slot, took) {
+                    self.tell(started);
                 }
             }
             Event::Failure(index, begins) => {
@@ -240,6 +245,8 @@ impl<'a> World<'a> {
             Event::StreamChanged(index) => {
                 self.tell_all(|site, messages| site.on_stream_changed(index, messages));
             }
+            Event::HasRoom(stream) => self.admit_waiting(stream),
+            Event::SourcesStopped => self.site.waiting.fill(0),
             Event::Tick => self.tick(),
         }
     }
@@ -282,7 +289,6 @@ impl<'a> World<'a> {
 
     fn tick(&mut self) {
         self.tell(Message::Tick);
-        self.tell_all(Site::scale);
         let modules = self.controller.modules().iter().map(|module| module.policy());
         self.site.timeline.on_tick(self.site.now, modules);
         if self.goes_on() {

@@ -1,10 +1,11 @@
 //! Frames become requests; what each brings to each module.
 
-use weir_control::{BooksMessage, EgressMessage, Message, RequestInfo};
+use weir_control::{BooksMessage, EgressMessage, Message, ModuleMessage, RequestInfo};
 use weir_policy::Admission;
 use weir_types::{DropReason, ModuleId, RequestId, StreamId, Timestamp};
 
-use super::{Site, World};
+use super::{Event, Site, World};
+use crate::spec::WorldPool;
 
 impl World<'_> {
     /// Handles the next frame of `stream`, or of the next stream in turn. It becomes a request at once, or
@@ -25,9 +26,29 @@ impl World<'_> {
         }
     }
 
-    /// A request comes that was sent at `sent_at`.
+    /// A request comes that was sent at `sent_at`. A frame of a lossless stream waits while its stream is at
+    /// the limit, and is sent once it is admitted.
     pub(super) fn admit(&mut self, stream: StreamId, sent_at: Timestamp) {
+        if self.site.spec.is_lossless(stream) {
+            self.site.waiting[stream.index()] += 1;
+            return self.admit_waiting(stream);
+        }
+        self.send(stream, sent_at);
+    }
+
+    /// Admits the frames of a lossless stream that wait, as far as there is room.
+    pub(super) fn admit_waiting(&mut self, stream: StreamId) {
+        let place = stream.index();
+        while self.site.waiting[place] > 0 && self.site.has_room(stream) {
+            self.site.waiting[place] -= 1;
+            self.send(stream, self.site.now);
+        }
+    }
+
+    /// A request is sent, or rejected.
+    fn send(&mut self, stream: StreamId, sent_at: Timestamp) {
         let (request, rejected) = self.site.new_request(stream, sent_at);
+        self.tell_all(|site, messages| site.foretell(messages));
         self.tell(match rejected {
             Some(reason) => Message::Books(BooksMessage::Rejected { request, reason }),
             None => Message::Egress(EgressMessage::Arrived(request)),
@@ -36,6 +57,19 @@ impl World<'_> {
 }
 
 impl Site<'_> {
+    fn has_room(&self, stream: StreamId) -> bool {
+        let limit = &self.limits[stream.index()];
+        limit.in_flight() < limit.limit()
+    }
+
+    /// A request of a stream has ended: a frame that waits for that may come.
+    pub(super) fn free_place(&mut self, stream: StreamId, sent_at: Timestamp) {
+        self.limits[stream.index()].on_ended(self.now.since(sent_at));
+        if self.waiting[stream.index()] > 0 {
+            self.event_queue.push(self.now, Event::HasRoom(stream));
+        }
+    }
+
     /// A request that was sent at `sent_at`, and why it is not admitted.
     fn new_request(&mut self, stream: StreamId, sent_at: Timestamp) -> (RequestInfo, Option<DropReason>) {
         let request = RequestInfo {
@@ -43,7 +77,7 @@ impl Site<'_> {
             stream,
             sent_at,
             slo: self.own_slo[stream.index()],
-            droppable: true,
+            droppable: !self.spec.is_lossless(stream),
             route: 0,
         };
         let row = self.items.len();
@@ -57,9 +91,6 @@ impl Site<'_> {
             // What comes there is seen as it does.
             let later = self.spec.cascades.later_stages();
             later.for_each(|module| self.items[row + module] = 0);
-        }
-        for (pool, items) in self.pools.iter_mut().zip(&self.items[row..]) {
-            pool.on_request(u32::from(*items), self.now);
         }
         match self.limits[stream.index()].admit(true) {
             Admission::Drop(reason) => (request, Some(reason)),
@@ -77,9 +108,24 @@ impl Site<'_> {
         };
         let asked = stages.on_arrived(module, request.id, *brought);
         *brought = asked;
-        if self.spec.cascades.is_later_stage(module.index()) {
-            self.pools[module.index()].on_request(u32::from(asked), self.now);
-        }
         asked
+    }
+
+    /// Pools whose workers follow the items of requests learn of those that the last request will bring.
+    fn foretell(&self, messages: &mut Vec<Message>) {
+        let modules = self.spec.modules.len();
+        let brought = &self.items[self.items.len() - modules..];
+        let brought = (0..).map(ModuleId).zip(brought);
+        messages.extend(brought.filter_map(|(module, items)| self.foretold(module, u32::from(*items))));
+    }
+
+    /// Items that a request will bring to a module, where its workers follow them.
+    pub(super) fn foretold(&self, module: ModuleId, items: u32) -> Option<Message> {
+        match &self.spec.modules[module.index()].pool {
+            WorldPool::Scaled(scaling) if scaling.is_foretold => {
+                Some(Message::Module(module, ModuleMessage::Foretold(items)))
+            }
+            _ => None,
+        }
     }
 }

@@ -56,8 +56,9 @@ impl Site<'_> {
             self.event_queue
                 .push(began, Event::Launched(module, slot, batch, prepared));
         }
+        let reported = began + took + self.spec.handover;
         self.event_queue
-            .push(began + took, Event::BatchDone(module, slot, batch, took, failed));
+            .push(reported, Event::BatchDone(module, slot, batch, took, failed));
     }
 
     /// Durations of a module's batches on a slot.

@@ -2,7 +2,7 @@
 
 use weir_control::{BooksMessage, Message};
 use weir_policy::ModuleEvent;
-use weir_types::ModuleId;
+use weir_types::{ModuleId, StreamId};
 
 use super::Site;
 use crate::scheduled::ChangeKind;
@@ -16,11 +16,18 @@ impl Site<'_> {
         };
         let stream = change.stream;
         match change.kind {
-            ChangeKind::Added | ChangeKind::Paused | ChangeKind::Resumed => {}
-            ChangeKind::Removed => messages.push(Message::Books(BooksMessage::RemoveStream(stream))),
+            ChangeKind::Added | ChangeKind::Resumed => {}
+            ChangeKind::Paused => self.forget_waiting(stream),
+            ChangeKind::Removed => {
+                self.forget_waiting(stream);
+                messages.push(Message::Books(BooksMessage::RemoveStream(stream)));
+            }
             ChangeKind::Slo(slo) => {
                 if let Some(own) = self.own_slo.get_mut(stream.index()) {
                     *own = slo;
+                }
+                if let Some(limit) = self.limits.get_mut(stream.index()) {
+                    limit.set_slo(slo.unwrap_or(self.spec.slo));
                 }
             }
             ChangeKind::Share(share) => {
@@ -29,6 +36,13 @@ impl Site<'_> {
                     self.send(Message::fact(module, changed), messages);
                 }
             }
+        }
+    }
+
+    /// Frames that wait at the source of a stream are never sent.
+    fn forget_waiting(&mut self, stream: StreamId) {
+        if let Some(waiting) = self.waiting.get_mut(stream.index()) {
+            *waiting = 0;
         }
     }
 }

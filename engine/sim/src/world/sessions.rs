@@ -19,12 +19,14 @@ impl Site<'_> {
                     warm,
                     took,
                 };
-                self.event_queue.push(self.now + took, Event::Session(opened));
+                let reported = self.now + took + self.spec.handover;
+                self.event_queue.push(reported, Event::Session(opened));
             }
             SlotEffect::Close { slot, model } => {
                 let took = Span::ZERO;
                 let closed = SlotEvent::Closed { slot, model, took };
-                self.event_queue.push(self.now, Event::Session(closed));
+                let reported = self.now + self.spec.handover;
+                self.event_queue.push(reported, Event::Session(closed));
             }
             // The simulator keeps no sessions of its own; the policy's count decides.
             SlotEffect::Discard { .. }

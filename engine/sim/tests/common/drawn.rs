@@ -44,10 +44,13 @@ impl Drawn {
             memory: WorldMemory::default(),
             cluster: None,
             hop: Span::from_micros([0, 0, 200, 3_000][random.random_range(0..4)]),
+            handover: Span::ZERO,
+            timer_delay: Span::ZERO,
             links: Vec::new(),
             streams: random.random_range(1..6),
             own: Vec::new(),
             max_in_flight: [None, Some(20)][random.random_range(0..2)],
+            stops_at: None,
             demand,
             cascades: CascadeSpec::default(),
             decoding: None,
@@ -280,6 +283,7 @@ fn pool(shared_slots: u32, random: &mut Pcg64Mcg) -> WorldPool {
     match random.random_range(0..3) {
         0 => WorldPool::Fixed(random.random_range(1..4)),
         1 => WorldPool::Scaled(Scaling {
+            is_foretold: shared_slots.is_multiple_of(2),
             initial: random.random_range(1..3),
             rule: AutoscaleRule {
                 min_workers: 1,
