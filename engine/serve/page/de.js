@@ -22,6 +22,8 @@ export const DE = {
   "Sign out": "Abmelden",
   "The graph file was refused: line {line}: {message}": "Die Graph-Datei wurde abgelehnt: Zeile {line}: {message}",
   "The graph file was refused: {message}": "Die Graph-Datei wurde abgelehnt: {message}",
+  "The graph before it stays in force.": "Der bisherige Graph bleibt in Kraft.",
+  "Edit the file": "Datei bearbeiten",
   "The page shows the last known state and keeps trying.": "Die Seite zeigt den letzten bekannten Stand und versucht es weiter.",
   "Added {name}.": "{name} ist hinzugefügt.",
   "Removed {name}.": "{name} ist entfernt.",
@@ -67,6 +69,7 @@ export const DE = {
   "All cameras: {live} of {all} live": "Alle Kameras: {live} von {all} live",
   "{name}: {live} of {all} live": "{name}: {live} von {all} live",
   "Other cameras: {text}": "Andere Kameras: {text}",
+  "Overloaded: {share} of the pictures are not analysed in time": "Überlastet: {share} der Bilder werden nicht rechtzeitig ausgewertet",
   "Previous cameras": "Vorige Kameras",
   "Next cameras": "Nächste Kameras",
   "{from} to {to} of {all}": "{from} bis {to} von {all}",
@@ -139,7 +142,7 @@ export const DE = {
     "Das Bild hat sich seit {time} gar nicht verändert, obwohl die Kamera Bilder sendet. Starten Sie die Kamera neu.",
   "The browser does not take this video: {error}.": "Der Browser nimmt dieses Video nicht an: {error}.",
   "No live video: {reason}.": "Kein Live-Video: {reason}.",
-  "Pictures at intervals: {reason}.": "Einzelbilder: {reason}.",
+  "Pictures instead of video: {reason}.": "Bilder statt Video: {reason}.",
 
   ...INCIDENTS,
 

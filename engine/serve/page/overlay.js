@@ -39,9 +39,14 @@ export class Overlay {
     });
   }
 
-  /** A frame of its own, in which the newest objects were found. */
-  showPicture(picture) {
-    this.#draw(this.#frames.at(-1)?.at ?? 0, picture);
+  /** Time of the newest frame whose objects are known. */
+  get newest() {
+    return this.#frames.at(-1)?.at ?? 0;
+  }
+
+  /** A picture with the objects of the frame at that time. */
+  showPicture(picture, at) {
+    this.#draw(at, picture);
     picture.close();
   }
 

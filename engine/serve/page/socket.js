@@ -26,6 +26,11 @@ export class LiveSocket {
     else if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ leave: name }));
   }
 
+  /** The camera's newest picture was shown: the next one may come. */
+  next(name) {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ next: name }));
+  }
+
   #ask(name, kind) {
     // What still comes of the same camera is of what was asked for before.
     this.#socket.send(JSON.stringify({ [kind]: name }));

@@ -19,6 +19,9 @@ export class CameraVideo {
   #refused = "";
   #pictures = false;
   #hasPicture = false;
+  /** Pictures that came and were shown: they are decoded at the same time, and none may follow a newer one. */
+  #came = 0;
+  #shown = 0;
   #wantsSound = false;
   /** Whether the camera sends sound that the browser plays. */
   hasSound = false;
@@ -135,14 +138,19 @@ export class CameraVideo {
     this.#ask();
   }
 
+  /** Shows a picture, and asks for the next one: as many come as the connection carries. */
   async #showPicture(bytes) {
+    const [number, at] = [++this.#came, this.overlay.newest];
     const picture = await createImageBitmap(new Blob([bytes], { type: "image/jpeg" })).catch(() => null);
-    if (!picture || !this.#refused || !this.#isOpen) return;
+    if (!this.#isOpen) return;
+    this.socket.next(this.name);
+    if (!picture || !this.#refused || number < this.#shown) return;
+    this.#shown = number;
     if (!this.#hasPicture) {
       this.#hasPicture = true;
-      this.#say(t("Pictures at intervals: {reason}.", { reason: this.#refused }), true);
+      this.#say(t("Pictures instead of video: {reason}.", { reason: this.#refused }), true);
     }
-    this.overlay.showPicture(picture);
+    this.overlay.showPicture(picture, at);
   }
 
   /** Says why there is none, and tries again after a while. */

@@ -4,7 +4,8 @@
 //! `{"token": "..."}`; without these nothing is sent. If the engine needs no token, only pages of this engine itself may open
 //! one. A socket shows the stream of its path, or those that its messages ask for: one is enough for all tiles of a page. What
 //! waits is sent together, ten times a second and to all watchers at the same moments, since each write has its cost, and so has
-//! each time that the threads which answer are woken.
+//! each time that the threads which answer are woken. Pictures for browsers that do not play the video are sent thirty times a
+//! second: each is shown when it arrives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use axum::response::Response;
 use futures_util::SinkExt;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 
 use crate::access::{Client, Head};
 use crate::backend::Watching;
@@ -42,6 +43,9 @@ const TOKEN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Interval between two sends. Players buffer more than this.
 const SEND_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Interval between two sends to a client that shows pictures as fast as they come.
+const PICTURE_INTERVAL: Duration = Duration::from_millis(33);
 
 /// Interval between pings to a client that is sent nothing else, so that its connection counts as alive.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
@@ -98,6 +102,8 @@ enum Ask {
     Sound(String),
     /// Show the stream by pictures, for a browser that does not play its video.
     Pictures(String),
+    /// A picture of the stream was shown: send the next one.
+    Next(String),
     /// Show it no more.
     Leave(String),
 }
@@ -209,13 +215,15 @@ async fn serve(
     // Whole intervals since the engine began to answer: of all watchers at once.
     let mut moments = interval_at(shown.api.started, SEND_INTERVAL);
     moments.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut picture_moments = interval_at(shown.api.started, PICTURE_INTERVAL);
+    picture_moments.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ticks = interval_at(Instant::now() + CHECK_INTERVAL, CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = moments.tick() => {
+            () = is_due(&mut moments, &mut picture_moments, shown.has_pictures()) => {
                 let messages = shown.take();
                 if is_one && shown.streams.is_empty() {
                     return close(socket, NOT_SHOWN, "the stream was removed").await;
@@ -229,10 +237,10 @@ async fn serve(
                 pings.reset();
             }
             received = socket.recv() => match received {
-                Some(Ok(Message::Text(text))) if !is_one => {
+                // A socket of one stream has nothing more to ask for.
+                Some(Ok(Message::Text(text))) if !is_one || is_next(&text) => {
                     shown.answer(&text).await;
                 }
-                // There is nothing more to ask for.
                 Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
             },
@@ -247,6 +255,19 @@ async fn serve(
                 }
             }
         }
+    }
+}
+
+/// True if a message acknowledges a picture.
+fn is_next(text: &str) -> bool {
+    matches!(serde_json::from_str(text), Ok(Ask::Next(_)))
+}
+
+/// Waits for the next moment at which messages are sent.
+async fn is_due(moments: &mut Interval, picture_moments: &mut Interval, has_pictures: bool) {
+    tokio::select! {
+        _ = moments.tick() => {}
+        _ = picture_moments.tick(), if has_pictures => {}
     }
 }
 
@@ -283,6 +304,13 @@ impl Shown {
             Ok(Ask::Watch(name)) => (name, LiveView::Video),
             Ok(Ask::Sound(name)) => (name, LiveView::Sound),
             Ok(Ask::Pictures(name)) => (name, LiveView::Pictures),
+            Ok(Ask::Next(name)) => {
+                let mut shown = self.streams.iter();
+                if let Some(stream) = shown.find(|stream| stream.name == name) {
+                    stream.queue.acknowledge();
+                }
+                return;
+            }
             Ok(Ask::Leave(name)) => return self.streams.retain(|stream| stream.name != name),
             // The token comes from pages that do not know whether it is needed.
             Err(_) => return,
@@ -319,6 +347,13 @@ impl Shown {
             _place: place,
         });
         Ok(())
+    }
+
+    /// True if a stream is shown by pictures that the client acknowledges.
+    fn has_pictures(&self) -> bool {
+        self.streams
+            .iter()
+            .any(|stream| stream.queue.has_paced_pictures())
     }
 
     /// All that waits, stream by stream, with a text where the messages that follow are of another one.

@@ -13,14 +13,21 @@ pub const MAX_QUEUED_BYTES: usize = 4 << 20;
 /// Bytes that a queued message takes in memory beside its content.
 const MESSAGE_BYTES: usize = 128;
 
+/// Pictures on the way to a client at a time: it is sent the next one when it acknowledges one. Enough for 25 pictures a second
+/// if an acknowledgement takes 130 ms.
+const MAX_UNACKNOWLEDGED: u32 = 4;
+
+/// Shortest interval between two pictures for a client that has acknowledged none, in milliseconds.
+const UNPACED_INTERVAL_MS: u64 = 200;
+
 /// Form in which a client is shown a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveView {
-    /// Its video as the camera encoded it. Video that browsers do not play is shown by a JPEG now and then.
+    /// Its video as the camera encoded it. Video that browsers do not play is shown by JPEGs.
     Video,
     /// Its video with its sound, if the camera has sound.
     Sound,
-    /// A JPEG now and then, for a browser that does not play the video.
+    /// JPEGs of its frames, for a browser that does not play the video.
     Pictures,
 }
 
@@ -101,12 +108,63 @@ struct State {
     /// Deltas are dropped until the next key message.
     is_behind: bool,
     is_closed: bool,
+    pictures: Pictures,
+}
+
+/// Pace of the pictures of one stream for one watcher.
+#[derive(Debug, Default)]
+struct Pictures {
+    unacknowledged: u32,
+    /// The watcher acknowledges pictures.
+    is_paced: bool,
+    /// Arrival of the frame that was sent last, in milliseconds since 1970 (UTC).
+    sent_ms: Option<u64>,
+}
+
+impl Pictures {
+    fn wants(&self, time_ms: u64) -> bool {
+        if self.is_paced {
+            return self.unacknowledged < MAX_UNACKNOWLEDGED;
+        }
+        let is_due = |sent: u64| time_ms.abs_diff(sent) >= UNPACED_INTERVAL_MS;
+        self.sent_ms.is_none_or(is_due)
+    }
 }
 
 impl LiveQueue {
     /// Adds a message; never waits.
     pub fn push(&self, message: &LiveMessage) {
         self.lock().push(message);
+    }
+
+    /// True if the watcher can be sent a picture of a frame that arrived at `time_ms`: earlier ones have reached it.
+    #[must_use]
+    pub fn wants_picture(&self, time_ms: u64) -> bool {
+        self.lock().pictures.wants(time_ms)
+    }
+
+    /// Adds a JPEG of a frame that arrived at `time_ms`, if the watcher can be sent one.
+    pub fn push_picture(&self, jpeg: &LiveMessage, time_ms: u64) {
+        let mut state = self.lock();
+        if !state.pictures.wants(time_ms) {
+            return;
+        }
+        state.push(jpeg);
+        state.pictures.sent_ms = Some(time_ms);
+        state.pictures.unacknowledged = state.pictures.unacknowledged.saturating_add(1);
+    }
+
+    /// Takes in that the watcher has shown a picture.
+    pub(crate) fn acknowledge(&self) {
+        let pictures = &mut self.lock().pictures;
+        pictures.is_paced = true;
+        pictures.unacknowledged = pictures.unacknowledged.saturating_sub(1);
+    }
+
+    /// True if the watcher shows pictures as fast as they come.
+    pub(crate) fn has_paced_pictures(&self) -> bool {
+        let pictures = &self.lock().pictures;
+        pictures.is_paced && pictures.sent_ms.is_some()
     }
 
     /// Closes the queue: no message follows those that are queued.
@@ -134,6 +192,8 @@ impl State {
                 self.messages.clear();
                 self.bytes = 0;
                 self.is_behind = true;
+                self.pictures.unacknowledged = 0;
+                self.pictures.sent_ms = None;
             }
             LiveKind::Key => self.is_behind = false,
             LiveKind::Delta if self.is_behind => return,
@@ -143,6 +203,8 @@ impl State {
         if self.bytes + message.bytes > MAX_QUEUED_BYTES && !needed(message.kind) {
             self.messages.retain(|waiting| needed(waiting.kind));
             self.bytes = self.messages.iter().map(LiveMessage::bytes).sum();
+            // Pictures that were dropped are never acknowledged.
+            self.pictures.unacknowledged = 0;
             if message.kind == LiveKind::Delta {
                 self.is_behind = true;
                 return;
@@ -188,5 +250,35 @@ mod tests {
         push(&queue, LiveKind::Begin, 10);
         push(&queue, LiveKind::Delta, 10);
         assert_eq!(kinds(&queue), [LiveKind::Begin]);
+    }
+
+    #[test]
+    fn pictures_follow_acknowledgements_and_without_them_an_interval() {
+        let (queue, jpeg) = (
+            LiveQueue::default(),
+            LiveMessage::binary(LiveKind::Note, vec![0; 10]),
+        );
+        let mut time_ms = 1_000;
+        let mut push = |count: usize| {
+            for _ in 0..count {
+                queue.push_picture(&jpeg, time_ms);
+                time_ms += 40;
+            }
+            queue.take().0.len()
+        };
+        // Five a second.
+        assert_eq!((push(25), queue.has_paced_pictures()), (5, false));
+        for _ in 0..5 {
+            queue.acknowledge();
+        }
+        assert_eq!(push(25), MAX_UNACKNOWLEDGED as usize);
+        assert!(queue.has_paced_pictures());
+        queue.acknowledge();
+        assert_eq!(push(25), 1);
+        assert_eq!(push(25), 0);
+        // What was dropped is not waited for.
+        queue.push(&LiveMessage::text(LiveKind::Begin, String::new()));
+        assert!(!queue.has_paced_pictures());
+        assert_eq!(push(25), 1 + MAX_UNACKNOWLEDGED as usize);
     }
 }

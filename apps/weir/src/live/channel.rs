@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
 use weir_flow::{Packet, PacketCodec, PacketFormat, PacketObserver};
-use weir_operators::media::hevc_record;
+use weir_operators::media::{hevc_record, is_interlaced};
 use weir_serve::{LiveKind, LiveMessage, LiveQueue, MAX_QUEUED_BYTES};
 
 use super::fragments::{Fragmenter, Sample, Track, header};
 use super::{h264, h265, sound};
+
+/// Reason for pictures in place of interlaced video.
+const INTERLACED: &str = "its video is interlaced, which browsers show with combs where something moves";
 
 /// See the module.
 pub(super) struct Channel {
@@ -31,8 +34,6 @@ struct State {
     is_refused: bool,
     /// Nothing of it is shown.
     is_private: bool,
-    /// Arrival of the frame that was shown as a picture last, in milliseconds since 1970 (UTC).
-    pictured_ms: Option<u64>,
     format: Option<Arc<PacketFormat>>,
     /// Of what is sent now: the parameter sets of the packets, as MP4 has them.
     record: Vec<u8>,
@@ -95,30 +96,18 @@ impl Channel {
         }
     }
 
-    /// True if a watcher needs pictures because its browser does not play the video.
-    pub(super) fn wants_pictures(&self) -> bool {
-        self.lock().pictured().next().is_some()
+    /// True if a watcher needs a picture of a frame that arrived at `time_ms`, since its browser does not play the video.
+    pub(super) fn wants_picture(&self, time_ms: u64) -> bool {
+        let state = self.lock();
+        state
+            .pictured()
+            .any(|watcher| watcher.queue.wants_picture(time_ms))
     }
 
-    /// True if a frame that arrived at `time_ms` is due as a picture: at least `interval_ms` after the last
-    /// one.
-    pub(super) fn takes_picture(&self, time_ms: u64, interval_ms: u64) -> bool {
-        let mut state = self.lock();
-        let is_due = state
-            .pictured_ms
-            .is_none_or(|before| time_ms.abs_diff(before) >= interval_ms);
-        let takes = is_due && state.pictured().next().is_some();
-        if takes {
-            state.pictured_ms = Some(time_ms);
-        }
-        takes
-    }
-
-    /// A frame as a JPEG.
-    pub(super) fn picture(&self, jpeg: Vec<u8>) {
-        let message = LiveMessage::binary(LiveKind::Note, jpeg);
+    /// Sends a JPEG of a frame that arrived at `time_ms` to the watchers that want it.
+    pub(super) fn picture(&self, jpeg: &LiveMessage, time_ms: u64) {
         for watcher in self.lock().pictured() {
-            watcher.queue.push(&message);
+            watcher.queue.push_picture(jpeg, time_ms);
         }
     }
 
@@ -195,11 +184,7 @@ impl PacketObserver for Channel {
     }
 
     fn on_refused(&self, _stream: &Arc<str>, reason: &str) {
-        let mut state = self.lock();
-        state.end();
-        state.format = None;
-        state.is_refused = true;
-        state.set_up(refused(reason));
+        self.lock().refuse(reason);
     }
 
     fn on_private(&self, stream: &Arc<str>, reason: &str) {
@@ -235,6 +220,14 @@ impl State {
         self.watchers.iter().filter(|watcher| !watcher.pictures)
     }
 
+    /// There is no video until the next format; pictures may be shown.
+    fn refuse(&mut self, reason: &str) {
+        self.end();
+        self.format = None;
+        self.is_refused = true;
+        self.set_up(refused(reason));
+    }
+
     /// Nothing of before is continued.
     fn end(&mut self) {
         self.record.clear();
@@ -247,6 +240,9 @@ impl State {
 
     /// Fragments with these parameter sets follow, from that media time on, with sound or without.
     fn begin(&mut self, format: &PacketFormat, record: Vec<u8>, (origin_ms, has_sound): (f64, bool)) {
+        if is_interlaced(format.codec, &record) {
+            return self.refuse(INTERLACED);
+        }
         self.end();
         let codec = match format.codec {
             PacketCodec::H264 => h264::codec(&record),
@@ -398,6 +394,33 @@ mod tests {
             bytes(header),
             state.group.iter().map(track).collect(),
         )
+    }
+
+    #[test]
+    fn interlaced_video_is_shown_as_pictures() {
+        /// Parameter sets of libx264 with `interlaced=1`, 64 by 48 pixels.
+        const INTERLACED_RECORD: &[u8] =
+            b"\x01\x64\0\x15\xff\xe1\0\x19\x67\x64\0\x15\xac\xd9\x44\x4f\xcb\x80\x88\0\0\x03\0\
+            \x08\0\0\x03\x01\x90\xf8\xa1\x4c\xb0\x01\0\x06\x68\xfb\xa3\xcb\x22\xc0";
+        let (channel, stream) = (Channel::new(false), Arc::from("north"));
+        let interlaced = PacketFormat {
+            extradata: INTERLACED_RECORD.into(),
+            ..PacketFormat::clone(&format(false))
+        };
+        channel.on_format(&stream, &Arc::new(interlaced));
+        channel.on_packet(&stream, &packet(0.0, false));
+        channel.on_packet(&stream, &packet(40.0, false));
+        let state = channel.lock();
+        let texts: Vec<String> = state
+            .setup
+            .iter()
+            .map(|message| String::from_utf8_lossy(message.content()).into_owned())
+            .collect();
+        assert!(
+            state.is_refused && state.group.is_empty() && texts.len() == 1,
+            "{texts:?}"
+        );
+        assert!(texts[0].contains("interlaced"), "{texts:?}");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Live view of streams for browsers: the camera's own video with the detected objects; for browsers that do
-//! not play the video, a picture from time to time. A stream without watchers costs no copies.
+//! not play the video, pictures of its frames. A stream without watchers costs no copies.
 
 mod channel;
 mod drops;
+mod encoders;
 mod fragments;
 #[cfg(test)]
 mod fuzz;
@@ -25,6 +26,7 @@ use weir_serve::{LiveQueue, LiveView};
 
 use channel::Channel;
 use drops::Drops;
+use encoders::Encoders;
 use incidents::Incidents;
 use stills::Stills;
 
@@ -32,12 +34,6 @@ pub(crate) use incidents::{Bins, Filter, MAX_BINS, Page, PinRefused};
 pub(crate) use sink::{LiveSink, NAME};
 pub(crate) use stills::NoStill;
 pub(crate) use totals::{Rule, RuleTotals, Totals};
-
-/// Pictures that are encoded per second over all streams; each takes a few milliseconds of processor time.
-const MAX_PICTURES_PER_SECOND: u64 = 10;
-
-/// Shortest interval between two pictures of one stream, in milliseconds.
-const MIN_PICTURE_INTERVAL_MS: u64 = 200;
 
 /// Streams that are watched, by name: without sound, and with it.
 type Streams = BTreeMap<String, [Weak<Shown>; 2]>;
@@ -51,6 +47,7 @@ pub(crate) struct Live {
     pub(crate) incidents: Incidents,
     pub(crate) drops: Drops,
     pub(crate) stills: Stills,
+    encoders: Encoders,
 }
 
 /// A stream that is watched, as long as it is.
@@ -125,15 +122,6 @@ impl Live {
             all.get(name).map(|shown| shown.each_ref().map(Weak::upgrade))
         };
         shown.into_iter().flatten().flatten()
-    }
-
-    /// Interval between two pictures of one stream, in milliseconds. It grows with the number of streams that
-    /// need pictures, so that [`MAX_PICTURES_PER_SECOND`] holds for all together.
-    fn picture_interval_ms(&self) -> u64 {
-        let all = self.lock();
-        let shown = all.values().flatten().filter_map(Weak::upgrade);
-        let count = shown.filter(|shown| shown.channel.wants_pictures()).count() as u64;
-        (count * 1_000 / MAX_PICTURES_PER_SECOND).max(MIN_PICTURE_INTERVAL_MS)
     }
 
     fn remove(&self, name: &str) {

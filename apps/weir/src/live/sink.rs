@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use weir_flow::{
-    Delivery, Notice, PictureLimits, PictureTaker, Rect, Sink, SinkError, SinkFactory, StreamNames,
+    Delivery, Notice, Picture, PictureLimits, PictureTaker, Rect, Sink, SinkError, SinkFactory, StreamNames,
 };
 use weir_graph::WhenSlow;
 use weir_operators::ObjectPictures;
 use weir_runtime::Assembly;
 use weir_serve::{LiveKind, LiveMessage};
 
+use super::encoders::Job;
 use super::{Live, notes};
 
 /// Its name; no sink of a graph can have it.
@@ -48,18 +49,24 @@ impl Sink for LiveSink {
             self.0.incidents.add(&delivery.stream, incident);
         }
         self.0.stills.offer(delivery);
-        let mut note = None;
+        let (mut note, mut channels) = (None, Vec::new());
         for shown in self.0.shown(&delivery.stream) {
             let note = note.get_or_insert_with(|| LiveMessage::text(LiveKind::Note, notes::frame(delivery)));
             shown.channel.note(note);
-            if shown.channel.wants_pictures() {
-                let interval_ms = self.0.picture_interval_ms();
-                if shown.channel.takes_picture(delivery.time_ms, interval_ms)
-                    && let Some(jpeg) = picture(delivery, PICTURES)
-                {
-                    shown.channel.picture(jpeg);
-                }
+            if shown.channel.wants_picture(delivery.time_ms) {
+                channels.push(Arc::clone(&shown.channel));
             }
+        }
+        if !channels.is_empty()
+            && self.0.encoders.takes(&delivery.stream)
+            && let Some(picture) = take(delivery, PICTURES)
+        {
+            self.0.encoders.offer(Job {
+                stream: Arc::clone(&delivery.stream),
+                picture,
+                time_ms: delivery.time_ms,
+                channels,
+            });
         }
         Ok(())
     }
@@ -95,15 +102,20 @@ impl Sink for LiveSink {
     }
 }
 
-/// The frame of a delivery as a JPEG; `None` where there is nothing to see, as in those of emulated streams.
+/// The frame of a delivery as a JPEG; `None` where there is nothing to see.
 pub(super) fn picture(delivery: &Delivery, limits: PictureLimits) -> Option<Vec<u8>> {
+    let picture = take(delivery, limits)?;
+    let jpeg = picture.jpeg();
+    (!jpeg.is_empty()).then(|| jpeg.to_vec())
+}
+
+/// The pixels of a delivery; `None` where there is nothing to see, as in frames of emulated streams.
+fn take(delivery: &Delivery, limits: PictureLimits) -> Option<Arc<dyn Picture>> {
     let image = &delivery.frame.image;
     let (samples, _) = image.planes.plane(0);
     if samples.iter().all(|sample| Some(sample) == samples.first()) {
         return None;
     }
     let whole = Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
-    let picture = ObjectPictures::default().take(&delivery.frame, &whole, limits)?;
-    let jpeg = picture.jpeg();
-    (!jpeg.is_empty()).then(|| jpeg.to_vec())
+    ObjectPictures::default().take(&delivery.frame, &whole, limits)
 }
