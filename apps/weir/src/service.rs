@@ -2,6 +2,7 @@
 
 mod allowed;
 mod archives;
+mod discovery;
 mod edit_rights;
 mod graph_file;
 mod incidents;
@@ -30,9 +31,9 @@ use weir_graph::{Graph, SourceNode};
 use weir_operators::sinks::SegmentCache;
 use weir_runtime::{Assembly, Control, Progress, Snapshot, StreamError};
 use weir_serve::{
-    ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, GraphCheck, GraphSave, IncidentChange,
-    IncidentQuery, Kept, LiveQueue, LiveView, NotReady, PictureRequest, PictureSender, Refusal, SearchQuery,
-    StreamPatch, StreamRequest, Token, Watching,
+    ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, DiscoverRequest, GraphCheck, GraphSave,
+    IncidentChange, IncidentQuery, Kept, LiveQueue, LiveView, NotReady, PictureRequest, PictureSender,
+    Refusal, SearchQuery, StreamPatch, StreamRequest, Token, Watching,
 };
 use weir_types::Span;
 
@@ -116,6 +117,8 @@ pub(crate) struct Service {
     pictures: Arc<Pictures>,
     /// The fleet as clients see it, where this engine is in one.
     fleet: OnceLock<Arc<Mutex<Value>>>,
+    /// Held while a client searches for cameras.
+    discovery: Mutex<()>,
     /// Counts of exported and lost spans, if requests are traced.
     spans: OnceLock<Arc<SpanCounts>>,
     state: Cached<Arc<Snapshot>>,
@@ -167,6 +170,7 @@ impl Service {
             text_encoders: TextEncoders::default(),
             pictures: Arc::default(),
             fleet: OnceLock::new(),
+            discovery: Mutex::default(),
             spans: OnceLock::new(),
             state: Cached::new(MAX_AGE),
             written: Cached::new(MAX_AGE),
@@ -559,6 +563,10 @@ impl Backend for Service {
 
     fn track_picture(&self, id: &str) -> Result<Vec<u8>, ApiError> {
         self.picture_of_track(id)
+    }
+
+    fn discover(&self, request: &DiscoverRequest) -> Result<Value, ApiError> {
+        self.find_cameras(request)
     }
 
     fn watch(&self, name: &str, view: LiveView, queue: Arc<LiveQueue>) -> Result<Watching, ApiError> {

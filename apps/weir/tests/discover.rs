@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod camera;
+pub(crate) mod camera;
 
 use std::process::Output;
 

@@ -7,7 +7,8 @@ use std::fs;
 use crate::browser::Browser;
 use crate::common::has_runtime;
 use crate::common::service::Service;
-use crate::page::clip;
+use crate::discover::camera::{Camera, PASSWORD, USER, Wants};
+use crate::page::{assert_clean, clip};
 
 /// A camera with a comment at each place that an edit could lose.
 const CAMERA: &str = r#"# The street.
@@ -94,4 +95,28 @@ fn drawn_zone_is_saved_into_the_file_and_undone() {
     let errors = browser.errors();
     assert!(errors.is_empty(), "{errors:#?}");
     service.drain();
+}
+
+#[test]
+fn camera_that_is_found_fills_the_form() {
+    let camera = Camera::new(Wants::Token).start();
+    let service = Service::start(&["--allow-any-source"]);
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/#edit?pane=add", service.at));
+    let field = |name: &str| format!("#edit-camera-form [name={name}]");
+    browser.type_into(&field("uri"), &camera.address());
+    browser.type_into(&field("user"), USER);
+    browser.type_into(&field("password"), PASSWORD);
+    browser.click("#edit-find");
+    browser.click(".edit-found button");
+    let value = |name: &str| browser.value(&format!("document.querySelector('{}').value", field(name)));
+    assert_eq!(value("name"), "front-door");
+    assert_eq!(value("uri"), "rtsp://127.0.0.1:554/main?a=1&b=$2");
+    assert_eq!(browser.accessibility(), [""; 0]);
+    assert_clean(&browser, &service);
+
+    // Clients that may name some sources only may not search.
+    let service = Service::start(&[]);
+    let (status, answer) = service.ask("POST", "/api/discover", "{}");
+    assert!(status == 403 && answer.contains("--allow-any-source"), "{answer}");
 }

@@ -74,4 +74,13 @@ export const EDIT = {
   "all": "alle",
   "{count} problems": "{count} Probleme",
   "{name} is in the text. Save it to put it into force.": "{name} steht im Text. Mit Speichern tritt es in Kraft.",
+  "There is no camera to draw on yet. The part Add adds one.": "Es gibt noch keine Kamera, auf der gezeichnet werden kann. Unter Hinzufügen kommt eine dazu.",
+  "Find cameras": "Kameras suchen",
+  "The network of the engine is searched; with a host as the address, that host is asked.":
+    "Das Netz der Engine wird durchsucht; steht als Adresse ein Rechner, wird nur dieser gefragt.",
+  "Cameras that were found": "Gefundene Kameras",
+  "Searching …": "Wird gesucht …",
+  "No camera answered. Is ONVIF switched on in the cameras, and are they on a network of the engine?":
+    "Keine Kamera hat geantwortet. Ist ONVIF in den Kameras eingeschaltet, und sind sie in einem Netz der Engine?",
+  "{fps} frames/s": "{fps} Bilder/s",
 };

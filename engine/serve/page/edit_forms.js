@@ -1,6 +1,7 @@
 // Part Add of the view Edit: forms for a camera and an alarm, which become tables of the text.
 
-import { el } from "./dom.js";
+import { discover } from "./api.js";
+import { el, setText } from "./dom.js";
 import { fullName } from "./edit_shapes.js";
 import { t } from "./texts.js";
 
@@ -23,6 +24,7 @@ export function withLogin(address, user, password) {
 }
 
 const field = (text, input) => el("label", {}, el("span", { text }), input);
+const trimmed = (form) => Object.fromEntries([...new FormData(form)].map(([key, value]) => [key, value.trim()]));
 const input = (name, attributes = {}) => el("input", { name, autocomplete: "off", maxlength: "1000", ...attributes });
 
 /** Names that a sink may take: rules, zones and lines of cameras, and transforms. */
@@ -72,17 +74,55 @@ export class FormsPane {
     const submit = (event) => {
       event.preventDefault();
       const form = event.target;
-      const { name, uri, user, password } = Object.fromEntries([...new FormData(form)].map(([key, value]) => [key, value.trim()]));
+      const { name, uri, user, password } = trimmed(form);
       this.#add(form, ["cameras", name], { uri: withLogin(uri, user, password) });
     };
+    this.find = el("button", { type: "button", id: "edit-find", text: t("Find cameras"), onclick: ({ target }) => this.#find(target.form) });
+    this.foundNote = el("p", { class: "hint", role: "status", text: t("The network of the engine is searched; with a host as the address, that host is asked.") });
+    this.found = el("ul", { class: "edit-found", "aria-label": t("Cameras that were found"), hidden: "" });
     return el("form", { class: "panel edit-form", id: "edit-camera-form", onsubmit: submit },
       el("h3", { text: t("Add a camera") }),
       field(t("Name"), input("name", { required: "", maxlength: "64" })),
       field(t("Address"), input("uri", { required: "", placeholder: "rtsp://192.0.2.7/stream" })),
       field(t("User"), input("user")),
       field(t("Password"), input("password", { type: "password", autocomplete: "new-password" })),
+      this.find, this.foundNote, this.found,
       el("p", { class: "hint", text: t("The password becomes a part of the address. It is masked once it is saved.") }),
       el("div", { class: "buttons" }, el("button", { class: "primary", text: t("Put into the text") })));
+  }
+
+  /** Asks for cameras with the login of the form, and offers the addresses of their streams. */
+  async #find(form) {
+    const { uri, user, password } = trimmed(form);
+    const login = user && password ? { user, password } : {};
+    const host = uri && !/^(?!http:)[a-z][a-z0-9+.-]*:\/\//i.test(uri) ? { address: uri } : {};
+    this.find.disabled = true;
+    setText(this.foundNote, t("Searching …"));
+    this.found.hidden = true;
+    try {
+      const { devices, warnings } = await discover({ ...host, ...login });
+      const items = devices.map((device) => this.#device(form, device));
+      this.found.replaceChildren(...items);
+      this.found.hidden = items.length === 0;
+      const none = items.length ? "" : t("No camera answered. Is ONVIF switched on in the cameras, and are they on a network of the engine?");
+      setText(this.foundNote, [none, ...warnings].filter(Boolean).join(" "));
+    } catch (error) {
+      setText(this.foundNote, error.message);
+    } finally {
+      this.find.disabled = false;
+    }
+  }
+
+  /** The streams of a device as buttons that fill the form, or why there are none. */
+  #device(form, { address, manufacturer, model, cameras, warnings }) {
+    const title = [[manufacturer, model].filter(Boolean).join(" "), address].filter(Boolean).join(" · ");
+    const choose = (name, uri) => { [form.elements.name.value, form.elements.uri.value] = [name, uri]; };
+    const facts = ({ profile, codec, width, height, fps }) =>
+      [profile, width && height && `${width}×${height}`, codec, fps && t("{fps} frames/s", { fps })].filter(Boolean).join(" · ");
+    const buttons = cameras.flatMap(({ name, streams }) => streams.map((stream) => el("button", {
+      type: "button", class: "small", text: `${name}: ${facts(stream)}`, onclick: () => choose(name, stream.uri),
+    })));
+    return el("li", {}, el("strong", { text: title, dir: "auto" }), ...buttons, ...warnings.map((text) => el("span", { class: "hint", text })));
   }
 
   #alarm() {

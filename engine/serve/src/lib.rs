@@ -39,7 +39,8 @@ pub use access::AccessOptions;
 pub use accounts::TokensFile;
 pub use archive::{ArchiveExport, ArchiveRange, ArchiveSegment, MAX_EXPORTS};
 pub use backend::{
-    Backend, FrameRate, GraphCheck, GraphEdit, GraphSave, NotReady, StreamPatch, StreamRequest, Watching,
+    Backend, DiscoverRequest, FrameRate, GraphCheck, GraphEdit, GraphSave, NotReady, StreamPatch,
+    StreamRequest, Watching,
 };
 pub use clip::MAX_CLIPS;
 pub use connections::MAX_CONNECTIONS;

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::access::{Access, Client, Head, Means};
 use crate::archive;
 use crate::audit::{Audit, Record};
-use crate::backend::{Backend, GraphRequest, GraphUndo, StreamRequest};
+use crate::backend::{Backend, DiscoverRequest, GraphRequest, GraphUndo, StreamRequest};
 use crate::clip::{self, Clips};
 use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
@@ -312,6 +312,11 @@ impl Api {
                 let name = stream.name.clone();
                 let kept = backend.add_stream(stream)?;
                 Ok((StatusCode::CREATED, changed(&name, Some(kept))).into_response())
+            }
+            Operation::Discover => {
+                let hint = "such as {} for all networks of the engine, or {\"address\": \"192.0.2.7\"}";
+                let request: DiscoverRequest = read(body, "no search for cameras", hint)?;
+                backend.discover(&request).map(answer)
             }
             Operation::RemoveStream => backend.remove_stream(name).map(answer),
             Operation::PauseStream => backend.pause_stream(name).map(|kept| changed(name, Some(kept))),

@@ -92,6 +92,7 @@ const RIGHTS: &[(Operation, Right)] = &[
     right(Operation::ResumeStream, Role::Operate, Scope::Stream),
     right(Operation::ApplyPolicy, Role::Operate, Scope::Engine),
     right(Operation::AddStream, Role::Edit, Scope::Engine),
+    right(Operation::Discover, Role::Edit, Scope::Engine),
     right(Operation::ChangeStream, Role::Edit, Scope::Stream),
     right(Operation::RemoveStream, Role::Edit, Scope::Stream),
     right(Operation::ApplyGraph, Role::Edit, Scope::Engine),

@@ -402,7 +402,15 @@ fn one_socket_shows_the_streams_that_it_asks_for() {
         (&json!("closed"), &json!("south"))
     );
     assert_eq!(closed["reason"], "there is no stream south");
-    for wrong in ["{\"watch\": 1}", "{\"look\": \"north\"}", "north", "[]"] {
+    // An acknowledgement of a picture is no question, also of a stream that is not shown.
+    for wrong in [
+        "{\"watch\": 1}",
+        "{\"look\": \"north\"}",
+        "{\"next\": \"north\"}",
+        "{\"next\": \"south\"}",
+        "north",
+        "[]",
+    ] {
         send_text(&mut socket, wrong);
     }
     send_text(&mut socket, "{\"leave\": \"north\"}");
@@ -505,4 +513,17 @@ fn clips_that_are_not_read_are_bounded() {
         open().1 == "HTTP/1.1 200"
     });
     assert!(is_free);
+}
+
+#[test]
+fn search_for_cameras_reaches_the_engine() {
+    let (server, memory) = start(None);
+    let discover = |body: &str| ask(server.address(), "POST", "/api/discover", "", body);
+    assert_eq!(discover("{}").0, 200);
+    assert_eq!(discover("{\"address\": \"192.0.2.7\"}").0, 200);
+    assert_eq!(discover("{\"address\": 7}").0, 400);
+    assert_eq!(
+        *memory.asked.lock().unwrap(),
+        ["discover all networks", "discover 192.0.2.7"]
+    );
 }

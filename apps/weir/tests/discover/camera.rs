@@ -8,15 +8,15 @@ use sha1::{Digest as _, Sha1};
 use crate::browser::from_base64;
 use crate::soap_server::{Reply, Request, Server};
 
-pub(super) const USER: &str = "ada";
-pub(super) const PASSWORD: &str = "s3cret-p@ss%41";
+pub(crate) const USER: &str = "ada";
+pub(crate) const PASSWORD: &str = "s3cret-p@ss%41";
 
 /// Seconds that the time of a token may differ from the clock of the camera.
 const MAX_AGE_S: u64 = 60;
 
 /// Login that a camera wants.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Wants {
+pub(crate) enum Wants {
     Nothing,
     Token,
     Digest,
@@ -24,7 +24,7 @@ pub(super) enum Wants {
 
 /// Answers of a camera.
 #[derive(Clone)]
-pub(super) struct Camera {
+pub(crate) struct Camera {
     pub(super) wants: Wants,
     /// Seconds by which its clock is ahead.
     pub(super) ahead_s: u64,
@@ -36,7 +36,7 @@ pub(super) struct Camera {
 }
 
 impl Camera {
-    pub(super) fn new(wants: Wants) -> Self {
+    pub(crate) fn new(wants: Wants) -> Self {
         Self {
             wants,
             ahead_s: 0,
@@ -47,7 +47,7 @@ impl Camera {
     }
 
     /// A server that answers as this camera, also to searches.
-    pub(super) fn start(self) -> Server {
+    pub(crate) fn start(self) -> Server {
         Server::with_search(move |request, _| self.answer(request), matched)
     }
 

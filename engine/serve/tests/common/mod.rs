@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_serve::{
-    AccessOptions, ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, BasePath, GraphCheck,
-    GraphSave, IncidentChange, IncidentQuery, Kept, LiveKind, LiveMessage, LiveQueue, LiveView, NotReady,
-    Picture, PictureAnswer, PictureInput, PictureObject, PictureRequest, PictureSender, Refusal, SearchQuery,
-    ServeOptions, Server, StreamPatch, StreamRequest, Token, Watching,
+    AccessOptions, ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, BasePath, DiscoverRequest,
+    GraphCheck, GraphSave, IncidentChange, IncidentQuery, Kept, LiveKind, LiveMessage, LiveQueue, LiveView,
+    NotReady, Picture, PictureAnswer, PictureInput, PictureObject, PictureRequest, PictureSender, Refusal,
+    SearchQuery, ServeOptions, Server, StreamPatch, StreamRequest, Token, Watching,
 };
 
 /// Connections at a time.
@@ -79,6 +79,12 @@ impl Backend for Memory {
             .unwrap()
             .push(format!("add {} {}", stream.name, stream.uri));
         Ok(Kept::nowhere("it only remembers"))
+    }
+
+    fn discover(&self, request: &DiscoverRequest) -> Result<Value, ApiError> {
+        let address = request.address.as_deref().unwrap_or("all networks");
+        self.asked.lock().unwrap().push(format!("discover {address}"));
+        Ok(json!({ "devices": [], "warnings": [] }))
     }
 
     fn remove_stream(&self, name: &str) -> Result<Value, ApiError> {
