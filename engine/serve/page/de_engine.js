@@ -151,6 +151,7 @@ export const ENGINE = {
   "Execution": "Ausführung",
   "The batch on its slot": "Der Stapel auf seinem Platz",
   "No frame was dropped.": "Kein Bild wurde verworfen.",
+  "The graph has no modules.": "Der Graph hat keine Module.",
   "The graph has no outputs.": "Der Graph hat keine Ausgaben.",
   "Its name in the graph": "Sein Name im Graphen",
   "Items that arrive, of those that it can do; above 100 % frames must be dropped": "Eintreffende Posten, von denen, die es schafft; über 100 % müssen Bilder verworfen werden",

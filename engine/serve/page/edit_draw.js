@@ -120,7 +120,9 @@ export class DrawPane {
     for (const button of this.kinds) button.hidden = isDrawing;
     for (const button of [this.done, this.cancel]) button.hidden = !isDrawing;
     const isMissing = this.#camera && !cameraPath(this.#graph, this.#camera);
-    setText(this.hint, isDrawing
+    this.canvas.root.parentNode.hidden = !this.#camera;
+    this.select.hidden = this.again.hidden = !this.#camera;
+    setText(this.hint, !this.#camera ? t("There is no camera to draw on yet. The part Add adds one.") : isDrawing
       ? t("Click the corners on the picture. Enter or a double click ends the shape, Escape cancels. Enter without corners puts a shape into the middle, whose points move by arrow keys.")
       : isMissing ? t("The graph file has no table of this camera, so nothing can be drawn for it.")
         : this.#trouble || t("Drag points and shapes, or move points by arrow keys. Delete removes a point."));

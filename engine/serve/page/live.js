@@ -1,11 +1,13 @@
 // The view Live: pictures of the cameras, and whether something is wrong.
 
 import { el, setText } from "./dom.js";
+import { percent } from "./format.js";
 import { arrange, perPage, SIZES } from "./grid.js";
 import { icon } from "./icons.js";
 import { Groups } from "./live_groups.js";
 import { drawn } from "./overlay.js";
 import { troubles } from "./status.js";
+import { dropShare, OVERLOAD } from "./summary.js";
 import { t } from "./texts.js";
 import { Tile } from "./tile.js";
 import { Videos } from "./videos.js";
@@ -46,7 +48,8 @@ export class Live {
     });
     this.grid = el("div", { class: "grid" });
     this.empty = el("div", { class: "live-empty", hidden: "" }, el("p", { text: t("There is no camera yet.") }),
-      el("button", { type: "button", class: "primary for-edit", text: t("Add camera"), onclick: () => app.addCamera() }));
+      el("button", { type: "button", class: "primary for-edit", text: t("Add camera"), onclick: () => app.addCamera() }),
+      el("a", { class: "for-edit", href: "#edit?pane=add", text: t("Find cameras") }));
     root.append(el("h2", { class: "unseen", text: t("Live") }), this.#bar(), this.list, this.grid, this.empty);
     this.#apply();
     this.grid.addEventListener("keydown", (event) => this.#onKey(event));
@@ -59,6 +62,7 @@ export class Live {
 
   #bar() {
     this.line = el("p", { class: "live-line", role: "status" });
+    this.load = el("a", { class: "live-load", href: "#engine", hidden: "" });
     this.why = el("button", {
       type: "button", class: "small", "aria-controls": "live-troubles", "aria-expanded": "false", hidden: "",
       onclick: () => { this.list.hidden = !this.list.hidden; this.#showTroubles(); },
@@ -92,8 +96,8 @@ export class Live {
     }, icon("full"));
     full.hidden = !document.fullscreenEnabled;
     const add = el("button", { type: "button", id: "add", class: "primary small for-edit", text: t("Add camera"), onclick: () => this.app.addCamera() });
-    this.bar = el("div", { class: "live-bar" }, this.line, this.why,
-      el("div", { class: "live-controls" }, this.find, this.groups.select, this.pager, this.size, ...Object.values(this.switches), full, add));
+    this.controls = el("div", { class: "live-controls" }, this.find, this.groups.select, this.pager, this.size, ...Object.values(this.switches), full, add);
+    this.bar = el("div", { class: "live-bar" }, this.line, this.why, this.load, this.controls);
     return this.bar;
   }
 
@@ -173,9 +177,13 @@ export class Live {
     setText(this.line, text);
     this.bar.dataset.tone = tone;
     this.why.hidden = !tone;
+    const share = dropShare(this.app.history.all());
+    this.load.hidden = !(share > OVERLOAD);
+    if (!this.load.hidden) setText(this.load, t("Overloaded: {share} of the pictures are not analysed in time", { share: percent(share) }));
     if (!tone) this.list.hidden = true;
     this.#showTroubles();
     this.empty.hidden = streams.length > 0;
+    this.controls.hidden = streams.length === 0;
     this.grid.hidden = streams.length === 0;
     this.find.hidden = streams.length < MANY;
   }

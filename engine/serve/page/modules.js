@@ -22,6 +22,10 @@ export function load(module) {
 }
 
 export function updateModules(state, history) {
+  if (!state.modules.length) {
+    byId("modules").replaceChildren(el("p", { class: "nothing", text: t("The graph has no modules.") }));
+    return;
+  }
   const rows = state.modules.map((module) => {
     const grown = history.module(module.name);
     const wasted = ratio(grown, "wasted_s", "busy_s");

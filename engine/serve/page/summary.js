@@ -14,8 +14,11 @@ const FIGURES = [
   ["wasted", "Wasted time", "", "Device time spent on frames that were not delivered, of all device time, since the start"],
 ];
 
+/** Share of dropped and late frames from which on the page warns. */
+export const OVERLOAD = 0.2;
+
 /** Frames that were dropped or late of those that were to be looked at; `null` without any. */
-function share(grown) {
+export function dropShare(grown) {
   const wanted = grown ? grown.arrived - (grown.still ?? 0) : 0;
   return wanted > 0 ? Math.min(1, (grown.dropped + grown.late) / wanted) : null;
 }
@@ -42,14 +45,14 @@ export class Summary {
   update(state, history) {
     const { report } = state;
     const grown = history.all();
-    const lost = share(grown);
+    const lost = dropShare(grown);
     const done = report.requests.delivered + report.requests.late;
     const p95 = done ? report.latency_ms.p95 : null;
     const { efficiency } = report;
     const bound = efficiency ? t("{share} of the best", { share: percent(efficiency.of_bound) }) : "";
     this.#set("goodput", rate(perSecond(grown, "delivered")), efficiency?.dropping_s > 0 ? bound : "");
     this.#set("arrived", rate(perSecond(grown, "arrived")));
-    this.#set("dropRate", percent(lost), "", lost > 0.2 ? "warn" : "");
+    this.#set("dropRate", percent(lost), "", lost > OVERLOAD ? "warn" : "");
     this.#set("latency", ms(p95), t("of {limit}", { limit: ms(state.slo_ms) }), p95 > state.slo_ms ? "bad" : "");
     this.#set("flight", count(report.requests.in_flight));
     this.#set("wasted", percent(report.invalid_rate));
