@@ -2,8 +2,9 @@
 """What watchers of the page cost: watchers.py WEIR OUT
 
 A service under overload, detection in eight streams with video; goodput in turns with 50 watchers, each of which has eight tiles
-open as the page has them, and without. WINDOW_S (15) is the length of each turn, PAIRS (4) how many there are of each kind,
-WATCHERS (50) how many watch.
+open as the page has them, and without: video and findings of eight cameras over one WebSocket, and the state once a second.
+WINDOW_S (15) is the length of each turn, PAIRS (4) how many there are of each kind, WATCHERS (50) how many watch. After the
+first turn with watchers a browser opens the page, with the watchers and without.
 """
 
 import base64
@@ -19,12 +20,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Iterator
 
+from browser import measure
 from service import Service
 from turns import STREAMS, compare
 
 WATCHERS = int(os.environ.get("WATCHERS", "50"))
 # What each turn took: bytes a second to the watchers, processors of the API's threads and of the watchers.
 SENT, ANSWERING, WATCHING = [], [], []
+# Processors of the whole engine with watchers.
+ENGINE = []
+# Figures of the page in a browser.
+PAGE = []
 # Goodput may be so much less with watchers than without.
 LIMIT = 0.05
 
@@ -82,15 +88,18 @@ def watch(port: int, names: list[str]) -> None:
             came += read
 
 
-def api_seconds(service: Service) -> float:
-    """Processor time of the threads that answer, in seconds."""
-    spent = 0
-    for thread in Path(f"/proc/{service.process.pid}/task").iterdir():
-        name, rest = (thread / "stat").read_text().rsplit(")", 1)
-        if "(weir-api" in name:
-            fields = rest.split()
-            spent += int(fields[11]) + int(fields[12])
-    return spent / os.sysconf("SC_CLK_TCK")
+def seconds_of(stat: Path) -> tuple[str, float]:
+    """Name of a process or a thread, and its processor time in seconds."""
+    name, rest = stat.read_text().rsplit(")", 1)
+    fields = rest.split()
+    return name, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def api_seconds(service: Service) -> tuple[float, float]:
+    """Processor time of the threads that answer, and of the whole engine, in seconds."""
+    process = Path(f"/proc/{service.process.pid}")
+    threads = [seconds_of(thread / "stat") for thread in (process / "task").iterdir()]
+    return sum(spent for name, spent in threads if "(weir-api" in name), seconds_of(process / "stat")[1]
 
 
 @contextmanager
@@ -98,21 +107,30 @@ def watchers(service: Service, names: list[str]) -> Iterator[None]:
     """Watchers in a process of their own, and what they and the threads that answer them took."""
     command = [sys.executable, __file__, "watch", str(service.port), *names]
     pages = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    address = f"http://127.0.0.1:{service.port}/"
     try:
         before, began = api_seconds(service), time.monotonic()
         yield
         seconds = time.monotonic() - began
-        ANSWERING.append((api_seconds(service) - before) / seconds)
+        answering, engine = (after - first for after, first in zip(api_seconds(service), before))
+        ANSWERING.append(answering / seconds)
+        ENGINE.append(engine / seconds)
+        if not PAGE:
+            PAGE.append(f"page with {WATCHERS} watchers: {measure(address, len(names))}")
+            seconds = time.monotonic() - began
         said = json.loads(pages.communicate()[0])
         SENT.append(said["bytes"] / seconds)
         WATCHING.append(said["processor_s"] / seconds)
+        if len(PAGE) == 1:
+            PAGE.append(f"page alone: {measure(address, len(names))}")
     finally:
         pages.kill()
 
 
 def spent() -> str:
-    sent, answering, watching = map(statistics.mean, (SENT, ANSWERING, WATCHING))
-    return f"sent to them: {sent / 1e6:.1f} MB/s, by {answering:.2f} processors; they themselves took {watching:.2f}"
+    sent, answering, engine, watching = map(statistics.mean, (SENT, ANSWERING, ENGINE, WATCHING))
+    by = f"by {answering:.2f} processors of the {engine:.2f} that the engine took"
+    return "\n".join([f"sent to them: {sent / 1e6:.1f} MB/s, {by}; they themselves took {watching:.2f}", *PAGE])
 
 
 def main() -> None:
