@@ -66,7 +66,7 @@ fn simulated(name: &str) -> Value {
 }
 
 /// Leaves out what drivers number or keep for themselves: the ways of requests, the books, the plan of
-/// reservations, and the slots of modules over pipelines, or of which the workers follow the load.
+/// reservations, and the slots of modules over pipelines, with instances of their own, or of which the workers follow the load.
 fn shared_part(mut control: Value) -> Value {
     let all = control.as_object_mut().unwrap();
     for key in ["routes", "has_books", "plan"] {
@@ -79,7 +79,7 @@ fn shared_part(mut control: Value) -> Value {
     let are_scaled = all.contains_key("scaling");
     for module in all["modules"].as_array_mut().unwrap() {
         let pool = &module[0]["pool"];
-        if pool == "pipelines" || (pool == "own" && are_scaled) {
+        if pool == "pipelines" || (pool == "own" && are_scaled) || module[0]["generate"].is_object() {
             module[0].as_object_mut().unwrap().remove("slots");
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use weir_policy::{DecodingReport, Quantiles, Report};
+use weir_policy::{DecodingReport, Quantiles, Report, WorkersReport};
 
 use crate::error::write_error;
 use crate::health;
@@ -222,6 +222,7 @@ fn remarks(report: &Report) -> Vec<String> {
         ));
     }
     for (name, module) in &report.modules {
+        remarks.extend(module.workers.map(|workers| scaled(&line(name), &workers)));
         let warnings = module.warnings.iter();
         remarks.extend(warnings.map(|warning| format!("module {name}: {warning}")));
         let failure = module.last_failure.iter();
@@ -255,6 +256,21 @@ fn remarks(report: &Report) -> Vec<String> {
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
+}
+
+/// A line about workers of a module that follow the load.
+fn scaled(module: &str, workers: &WorkersReport) -> String {
+    let each = workers
+        .cold_start_ms
+        .map_or(String::new(), |each| format!(" in {:.1} s each", each / 1_000.0));
+    let failed = match workers.failed {
+        0 => String::new(),
+        failed => format!("; {failed} could not be opened"),
+    };
+    format!(
+        "module {module}: workers open at most {}, now {}; opened {}{each}, closed {}{failed}",
+        workers.most_open, workers.open, workers.opened, workers.closed
+    )
 }
 
 #[cfg(test)]
@@ -308,6 +324,23 @@ mod tests {
         });
         let table = table(&report);
         let said = "models opened: 5 from files, 41 from host memory, 0.6 s of slots";
+        assert!(table.contains(said), "{table}");
+    }
+
+    #[test]
+    fn the_table_counts_workers_that_follow_the_load() {
+        let mut report = report();
+        let module = report.modules.values_mut().next().unwrap();
+        module.workers = Some(WorkersReport {
+            open: 1,
+            most_open: 3,
+            opened: 4,
+            closed: 4,
+            failed: 2,
+            cold_start_ms: Some(1_520.0),
+        });
+        let table = table(&report);
+        let said = "workers open at most 3, now 1; opened 4 in 1.5 s each, closed 4; 2 could not be opened";
         assert!(table.contains(said), "{table}");
     }
 

@@ -54,6 +54,13 @@ impl Egress {
         Some((request, branches.copied().unwrap_or(1).max(1)))
     }
 
+    /// Whether requests of a route pass a module.
+    pub(crate) fn passes(&self, route: usize, module: ModuleId) -> bool {
+        let known = self.routes.get(route);
+        let branches = known.and_then(|known| known.route.branches.get(module.index()));
+        branches.is_some_and(|branches| *branches > 0)
+    }
+
     /// Requests that have come to the end on some of their branches and not on all.
     #[must_use]
     pub fn joining(&self) -> usize {

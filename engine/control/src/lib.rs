@@ -7,7 +7,7 @@
 //!
 //! | machine | takes | sends to | decides by |
 //! |---|---|---|---|
-//! | [`ModuleMachine`] | [`ModuleMessage`] | slots, reservations, breaker, egress, books, modules | [`weir_policy::Module`] |
+//! | [`ModuleMachine`] | [`ModuleMessage`] | slots, reservations, breaker, egress, books, modules | [`weir_policy::Module`], [`weir_policy::ScaledPool`] |
 //! | [`SlotMachine`] | [`weir_policy::SlotEvent`] | modules | [`weir_policy::Slots`] |
 //! | [`BreakerMachine`] | [`weir_policy::BreakerEvent`] | slots | [`weir_policy::SlotBreaker`] |
 //! | [`ReservationMachine`] | [`ReservationMessage`] | modules | [`weir_policy::reservations::PlannedReservations`] |

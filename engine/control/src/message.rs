@@ -8,6 +8,7 @@ use weir_policy::generate::Step;
 use weir_policy::reservations::{BookingId, GiveUpReason, PathStage, PlannedEvent, ResourceUse};
 use weir_policy::{
     BatchSlice, BreakerEvent, FanOut, ModuleEvent, ModuleState, Outcome, SlotEffect, SlotEvent, StageCounts,
+    WorkerEvent,
 };
 use weir_types::{
     BatchId, DropReason, ModuleId, PipelineId, RequestId, SequenceId, Shortfall, SlotId, Span, StreamId,
@@ -126,6 +127,13 @@ pub enum ModuleMessage {
     },
     /// A fact for its policy.
     Fact(ModuleEvent),
+    /// A worker of its own pool was opened or closed.
+    Worker(WorkerEvent),
+    /// Number of items that a request which came to the graph will bring here. Drivers that know it send it to a pool that
+    /// [follows it](weir_policy::ScalingSpec::is_foretold).
+    Foretold(u32),
+    /// Look at the load of its own pool, whose workers open and close with it.
+    Scale,
     /// The run of a batch begins on a slot that prepares the inputs of batches ahead.
     Launched {
         /// Slot that prepared it.
@@ -463,6 +471,20 @@ pub enum Effect {
     },
     /// Open or close a session, discard one, or show that an order was planned.
     Session(SlotEffect),
+    /// Open the worker of a module's own pool; answered with [`ModuleMessage::Worker`].
+    OpenWorker {
+        /// Module of the pool.
+        module: ModuleId,
+        /// Slot of the worker.
+        slot: SlotId,
+    },
+    /// Close the worker of a module's own pool, on which nothing runs; answered with [`ModuleMessage::Worker`].
+    CloseWorker {
+        /// Module of the pool.
+        module: ModuleId,
+        /// Slot of the worker.
+        slot: SlotId,
+    },
     /// A slot lost too many batches and is taken out of use for a while.
     TakenOut(SlotId),
     /// Load the partitions of the plan of that number.

@@ -1,6 +1,8 @@
 //! A module as a machine: its policy, and the flow of requests around it.
 
-use weir_policy::{Module, ModuleEffect, ModuleEvent, ModuleSpec, ModuleStats, Pool};
+use weir_policy::{
+    Module, ModuleEffect, ModuleEvent, ModuleSpec, ModuleStats, Pool, ScaledPool, ScalingSpec,
+};
 use weir_types::{SlotId, Timestamp};
 
 use crate::machine::{Machine, Outbox};
@@ -63,6 +65,28 @@ impl ModuleMachine {
         self.flow.take_load()
     }
 
+    /// Opens and closes its workers with its load from now on; its policy learns which slots it may not use yet.
+    pub(crate) fn scale_by(&mut self, spec: ScalingSpec) {
+        let closed = self.flow.scale_by(spec, &self.owned).into_iter();
+        self.due.extend(closed.map(|slot| ModuleEvent::SlotDown { slot }));
+    }
+
+    /// Its workers, where their number follows the load.
+    #[must_use]
+    pub fn scaled(&self) -> Option<&ScaledPool> {
+        self.flow.scaled()
+    }
+
+    /// A request has come to the graph, and will pass the module.
+    pub(crate) fn on_arrived(&mut self, now: Timestamp) {
+        self.flow.on_arrived(now);
+    }
+
+    /// Opens or closes workers, of which `room` more may be there.
+    pub(crate) fn scale(&mut self, room: u32, now: Timestamp, out: &mut Outbox) {
+        self.flow.scale(room, now, &mut self.due, out);
+    }
+
     pub(crate) fn owns(&self, slot: SlotId) -> bool {
         self.owned.contains(&slot)
     }
@@ -75,8 +99,8 @@ impl ModuleMachine {
 impl Machine for ModuleMachine {
     type Message = ModuleMessage;
 
-    fn on(&mut self, message: ModuleMessage, _now: Timestamp, out: &mut Outbox) {
-        self.flow.on(message, &mut self.due, out);
+    fn on(&mut self, message: ModuleMessage, now: Timestamp, out: &mut Outbox) {
+        self.flow.on(message, now, &mut self.due, out);
     }
 
     fn decide(&mut self, now: Timestamp, out: &mut Outbox) {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_policy::reservations::ReserveEvent;
 use weir_policy::{
-    BreakerEvent, FanOut, Join, Module, ModuleEffect, ModuleEvent, ModuleState, ModuleStats, Pool, SlotEvent,
+    BreakerEvent, FanOut, Join, Module, ModuleEffect, ModuleEvent, ModuleState, ModuleStats, Pool,
+    PoolEffect, ScaledPool, ScalingSpec, SlotEvent,
 };
-use weir_types::{BatchId, DropReason, ModuleId, RequestId, Span};
+use weir_types::{BatchId, DropReason, ModuleId, RequestId, SlotId, Span, Timestamp};
 
 use crate::machine::Outbox;
 use crate::message::{
@@ -40,6 +41,8 @@ pub(crate) struct ModuleFlow {
     stats: ModuleStats,
     /// Its load, where gears set it.
     load: Option<StageLoad>,
+    /// Its workers, where their number follows the load.
+    scaled: Option<ScaledPool>,
 }
 
 impl ModuleFlow {
@@ -54,6 +57,57 @@ impl ModuleFlow {
             join: Join::default(),
             stats: ModuleStats::default(),
             load: None,
+            scaled: None,
+        }
+    }
+
+    /// Opens and closes the workers of `slots` with the load from now on; gives those that are closed.
+    pub(crate) fn scale_by(&mut self, spec: ScalingSpec, slots: &[SlotId]) -> Vec<SlotId> {
+        let pool = self.scaled.insert(ScaledPool::new(spec, slots));
+        pool.closed().collect()
+    }
+
+    /// Its workers, where their number follows the load.
+    pub(crate) fn scaled(&self) -> Option<&ScaledPool> {
+        self.scaled.as_ref()
+    }
+
+    /// A request has come to the graph, and will pass the module.
+    pub(crate) fn on_arrived(&mut self, now: Timestamp) {
+        if let Some(pool) = &mut self.scaled {
+            pool.on_request(now);
+        }
+    }
+
+    /// Opens or closes workers, where their number follows the load; `room` more may be there.
+    pub(crate) fn scale(
+        &mut self,
+        room: u32,
+        now: Timestamp,
+        facts: &mut Vec<ModuleEvent>,
+        out: &mut Outbox,
+    ) {
+        self.on_pool(facts, out, |pool, changes| pool.scale(room, now, changes));
+    }
+
+    /// Changes the pool, where its number of workers follows the load. Its policy learns which slots it may use.
+    fn on_pool(
+        &mut self,
+        facts: &mut Vec<ModuleEvent>,
+        out: &mut Outbox,
+        change: impl FnOnce(&mut ScaledPool, &mut Vec<PoolEffect>),
+    ) {
+        let Some(pool) = &mut self.scaled else { return };
+        let module = self.id;
+        let mut changes = Vec::new();
+        change(pool, &mut changes);
+        for change in changes {
+            match change {
+                PoolEffect::Open(slot) => out.act(Effect::OpenWorker { module, slot }),
+                PoolEffect::Close(slot) => out.act(Effect::CloseWorker { module, slot }),
+                PoolEffect::Up(slot) => facts.push(ModuleEvent::SlotUp { slot }),
+                PoolEffect::Down(slot) => facts.push(ModuleEvent::SlotDown { slot }),
+            }
         }
     }
 
@@ -86,11 +140,18 @@ impl ModuleFlow {
         stats.set_priority_switches(policy.priority_switches());
         stats.set_instances(policy.instance_stats());
         stats.set_sequences(policy.sequence_stats());
+        stats.set_workers(self.scaled.as_ref().map(ScaledPool::report));
         stats
     }
 
     /// Takes a message in. Facts for the policy go to `facts`.
-    pub(crate) fn on(&mut self, message: ModuleMessage, facts: &mut Vec<ModuleEvent>, out: &mut Outbox) {
+    pub(crate) fn on(
+        &mut self,
+        message: ModuleMessage,
+        now: Timestamp,
+        facts: &mut Vec<ModuleEvent>,
+        out: &mut Outbox,
+    ) {
         let module = self.id;
         match message {
             ModuleMessage::Branch { request, branches } => {
@@ -108,6 +169,13 @@ impl ModuleFlow {
                     self.stats.on_degraded();
                 }
             }
+            // A pool whose workers open and close says which slots may be used.
+            ModuleMessage::Fact(ModuleEvent::SlotDown { slot }) if self.scaled.is_some() => {
+                self.on_pool(facts, out, |pool, changes| pool.on_lost(slot, changes));
+            }
+            ModuleMessage::Fact(ModuleEvent::SlotUp { slot }) if self.scaled.is_some() => {
+                self.on_pool(facts, out, |pool, changes| pool.on_returned(slot, changes));
+            }
             ModuleMessage::Fact(event) => {
                 if let ModuleEvent::Cancelled { request } = event {
                     self.join.cancel(request);
@@ -115,6 +183,16 @@ impl ModuleFlow {
                 }
                 facts.push(event);
             }
+            ModuleMessage::Worker(event) => {
+                self.on_pool(facts, out, |pool, changes| pool.on(event, now, changes));
+            }
+            ModuleMessage::Foretold(items) => {
+                if let Some(pool) = &mut self.scaled {
+                    pool.on_foretold(items, now);
+                }
+            }
+            // The controller knows how many workers there may be in all.
+            ModuleMessage::Scale => {}
             ModuleMessage::Launched {
                 slot,
                 batch,
@@ -162,6 +240,9 @@ impl ModuleFlow {
         } = request;
         let arrived = match entry {
             Entry::Items(items) => {
+                if let Some(pool) = &mut self.scaled {
+                    pool.on_items(items);
+                }
                 if let Some(load) = &mut self.load {
                     load.on_entered(number, stream, items);
                 }
@@ -217,8 +298,14 @@ impl ModuleFlow {
                 ModuleEvent::Failed { batch, took }
             }
         });
-        if let (Some(slot), Pool::Shared) = (end.slot(), self.pool) {
-            out.send(Message::Slots(SlotEvent::Finished { module, slot, took }));
+        match (end.slot(), self.pool) {
+            (Some(slot), Pool::Shared) => {
+                out.send(Message::Slots(SlotEvent::Finished { module, slot, took }));
+            }
+            (Some(slot), Pool::Own) => {
+                self.on_pool(facts, out, |pool, changes| pool.on_run_over(slot, changes));
+            }
+            _ => {}
         }
         if let BatchEnd::Failed(slot) = end {
             out.tell(Message::Breaker(BreakerEvent::BatchLost { slot }));
@@ -255,6 +342,9 @@ impl ModuleFlow {
                         slot,
                         expected,
                     }));
+                }
+                if let Some(pool) = &mut self.scaled {
+                    pool.on_run(slot);
                 }
                 self.stats.on_run(&slices);
                 out.act(Effect::Run {

@@ -12,7 +12,7 @@ use weir_flow::{Settings, StreamNames, Tiling, is_of_single_pictures};
 use weir_planner::Plan;
 use weir_policy::gears::{Fallback, Settle};
 use weir_policy::lengths::LengthNets;
-use weir_policy::{Mailboxes, Policy};
+use weir_policy::{AutoscaleRule, Mailboxes, Policy};
 use weir_types::Span;
 
 use crate::device::{DeviceClass, DeviceNode};
@@ -126,6 +126,8 @@ pub struct ModelNode {
     pub batch: Vec<u32>,
     /// Number of the device's slots that it runs on, of each where it is on several; `None`: all.
     pub workers: Option<u32>,
+    /// Rule of the number of its workers, if that follows the load; its device has no other model then.
+    pub scaling: Option<AutoscaleRule>,
     /// Declared durations by batch size (`profile = { "1" = "8ms", "4" = "30ms" }` or a file); empty: measured.
     pub profile: Vec<(u32, Span)>,
     /// Preparation times of a batch by its size, on an emulated device; empty: no time.

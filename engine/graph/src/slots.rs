@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::graph::Graph;
+use weir_policy::AutoscaleRule;
+
+use crate::graph::{Graph, ModelNode};
 
 /// A slot of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +33,20 @@ pub struct GraphSlots {
     pub of_device: Vec<Range<u32>>,
     /// Slots of each model, ascending, by model.
     pub of_model: Vec<Vec<ModelSlot>>,
+}
+
+impl ModelNode {
+    /// Rule of the number of its workers on so many slots; `None` if that is fixed.
+    #[must_use]
+    pub fn scaling_on(&self, slots: usize) -> Option<AutoscaleRule> {
+        let rule = self.scaling?;
+        let most = rule.max_workers.min(u32::try_from(slots).unwrap_or(u32::MAX));
+        Some(AutoscaleRule {
+            max_workers: most,
+            min_workers: rule.min_workers.min(most),
+            ..rule
+        })
+    }
 }
 
 impl GraphSlots {

@@ -81,6 +81,7 @@ impl PlacedModel {
 pub(crate) struct WorkerHandle {
     pub(crate) jobs: Sender<Job>,
     pub(crate) threads: Vec<JoinHandle<()>>,
-    /// Control of the sessions; present only if the models of the device together exceed its memory.
+    /// Control of the sessions; present only if the models of the device together exceed its memory, or if the number
+    /// of workers follows the load.
     pub(crate) sessions: Option<SessionControl>,
 }

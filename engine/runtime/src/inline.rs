@@ -98,7 +98,7 @@ impl InlineWorker {
     }
 
     /// Prepares every open session on this thread, before its first batch.
-    fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         for (placed, session) in self.sessions.values_mut() {
             if let Some(session) = session {
                 placed.begin(self.slot, || session.begin());

@@ -185,9 +185,12 @@ pub(crate) fn profiles(
         }
         progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
         let (worker, model) = (&mut workers[first.index()], &models[index][0]);
-        if let Some(resident) = worker.resident_mut() {
+        if node.scaling.is_some() {
+            slots.open_least(graph, workers)?;
+        } else if let Some(resident) = worker.resident_mut() {
             sessions[index] = Some(session_use((index, node), model, resident)?);
         }
+        let worker = &mut workers[first.index()];
         profiles.push(profile(
             (node, &node.profile),
             index,
@@ -195,7 +198,7 @@ pub(crate) fn profiles(
             worker,
             stop,
         )?);
-        if let Some(resident) = worker.resident_mut() {
+        if let Some(resident) = worker.resident_mut().filter(|_| node.scaling.is_none()) {
             resident.close(index);
         }
         // What the thread that runs a batch prepares before has the slot, too.

@@ -1,5 +1,5 @@
-//! A worker on a device whose memory does not hold all its models: it opens and closes sessions as the policy decides, between
-//! batches, on the thread that runs them.
+//! A worker that opens and closes sessions as the policy decides, between batches, on the thread that runs them: on a device whose
+//! memory does not hold all its models, or in a pool whose workers follow the load.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +24,8 @@ pub(crate) struct ResidentWorker {
     warm: Arc<WarmModels>,
     /// Why models could not be opened.
     failures: BTreeMap<usize, String>,
+    /// Whether a session runs blank batches before it counts as open, so that no frame waits for its first run.
+    warms_up: bool,
 }
 
 /// Measured memory and opening times of a session.
@@ -50,6 +52,15 @@ impl ResidentWorker {
             open: BTreeSet::new(),
             warm,
             failures: BTreeMap::new(),
+            warms_up: false,
+        }
+    }
+
+    /// As a worker of a pool that follows the load: other workers serve frames while it opens.
+    pub(crate) fn of_scaled_pool(self) -> Self {
+        Self {
+            warms_up: true,
+            ..self
         }
     }
 
@@ -88,6 +99,21 @@ impl ResidentWorker {
             host_bytes: prepared.map_or(0, |prepared| prepared.bytes),
             open_cold,
             open_warm,
+        })
+    }
+
+    /// Opens the session of a model before the thread starts, where it is not open.
+    pub(crate) fn open_first(&mut self, model: usize) -> Result<(), SessionError> {
+        if self.open.contains(&model) {
+            return Ok(());
+        }
+        let opened = self.open(ModelId(model as u32), true);
+        opened.map(drop).map_err(|reason| SessionError::Device {
+            model: self
+                .inline
+                .placed(model)
+                .map_or(String::new(), |placed| placed.name.clone()),
+            reason,
         })
     }
 
@@ -135,6 +161,9 @@ impl ResidentWorker {
         (on_change, on_done): (&SessionChangeSender, &BatchDoneSender),
         mut timer: ThreadTimer,
     ) {
+        if self.warms_up {
+            self.inline.begin();
+        }
         loop {
             select! {
                 recv(queue) -> job => match job {
@@ -176,8 +205,11 @@ impl ResidentWorker {
                         took,
                     },
                     Err(reason) => {
-                        tracing::warn!(slot = slot.0, "model not opened: {reason}");
-                        self.failures.insert(model.index(), reason);
+                        let before = self.failures.insert(model.index(), reason.clone());
+                        // It is tried again, and said again where the reason is another one.
+                        if before.as_ref() != Some(&reason) {
+                            tracing::warn!(slot = slot.0, "model not opened: {reason}; it is tried again");
+                        }
                         SlotEvent::OpenFailed { slot, model, took }
                     }
                 }
@@ -201,9 +233,12 @@ impl ResidentWorker {
             Some(prepared) => Ok((placed.opener.open_warm(placed.device, prepared)?, None)),
             None => placed.opener.open_cold(placed.device),
         }));
-        let (session, prepared) = opened
+        let (mut session, prepared) = opened
             .map_err(|panic| panic_message(panic.as_ref()))?
             .map_err(|error: SessionError| error.to_string())?;
+        if self.warms_up {
+            placed.begin(self.inline.slot(), || session.begin());
+        }
         if let Some(prepared) = prepared {
             // The policy says whether it stays.
             self.warm.keep(model, prepared);

@@ -95,8 +95,22 @@ impl SlotLayout {
             .collect()
     }
 
+    /// Opens the least workers of models whose workers follow the load.
+    pub(crate) fn open_least(&self, graph: &Graph, workers: &mut [Worker]) -> Result<(), SessionError> {
+        for (model, node) in graph.models().iter().enumerate() {
+            let slots = self.slots_of_model(model);
+            let least = node.scaling_on(slots.len()).map_or(0, |rule| rule.min_workers);
+            for slot in &slots[..least as usize] {
+                if let Some(resident) = workers[slot.index()].resident_mut() {
+                    resident.open_first(model)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Opens the worker of every slot, with a session of each model placed on it; on devices whose memory is limited,
-    /// without any.
+    /// and where the number of workers follows the load, without any.
     pub(crate) fn open_workers(
         &self,
         graph: &Graph,
@@ -123,9 +137,15 @@ impl SlotLayout {
                 &names.join(", "),
             );
             let node = self.slots.all[slot.index()];
-            if !node.is_own && graph.devices()[node.device].memory.is_some() {
+            let is_scaled = placed
+                .iter()
+                .any(|placed| graph.models()[placed.model].scaling.is_some());
+            if is_scaled || (!node.is_own && graph.devices()[node.device].memory.is_some()) {
                 let worker = ResidentWorker::new(slot, clock, placed, Arc::clone(&warm));
-                return Ok(Worker::Resident(worker));
+                return Ok(Worker::Resident(match is_scaled {
+                    true => worker.of_scaled_pool(),
+                    false => worker,
+                }));
             }
             Worker::open(slot, clock, placed, prepare == PrepareMode::Overlap)
         };

@@ -318,6 +318,8 @@ mod tests {
             topology,
             slots: Some(slots),
             breaker: BreakerSpec::default(),
+            scaling: Vec::new(),
+            max_workers: None,
             cascades: None,
             plan: None,
             has_books: true,

@@ -46,6 +46,7 @@ fn remark<'a>(
     measured: &BTreeMap<String, u64>,
 ) -> anyhow::Result<String> {
     let mut sizes: Vec<(u64, String)> = Vec::new();
+    let mut is_scaled = false;
     for model in models {
         let (bytes, how) = match (model.memory, measured.get(&model.name)) {
             (Some(bytes), _) => (bytes, "declared"),
@@ -63,7 +64,15 @@ fn remark<'a>(
             ))
             .into());
         }
-        sizes.push((bytes, format!("{} {} {how}", model.name, mib(bytes))));
+        let Some(rule) = model.scaling else {
+            sizes.push((bytes, format!("{} {} {how}", model.name, mib(bytes))));
+            continue;
+        };
+        // The graph's check has seen to it that all of its workers fit.
+        is_scaled = true;
+        let most = device.slots.unwrap_or(u32::MAX).min(rule.max_workers);
+        let shown = format!("{} up to {most} x {} {how}", model.name, mib(bytes));
+        sizes.push((bytes.saturating_mul(u64::from(most)), shown));
     }
     sizes.sort();
     let all: u64 = sizes.iter().map(|(bytes, _)| bytes).sum();
@@ -75,7 +84,9 @@ fn remark<'a>(
     });
     let most = smallest.count();
     let listed: Vec<&str> = sizes.iter().map(|(_, shown)| shown.as_str()).collect();
-    let fits = if all <= limit.bytes {
+    let fits = if is_scaled {
+        "all of its workers fit".to_owned()
+    } else if all <= limit.bytes {
         "one session of each fits".to_owned()
     } else {
         format!(

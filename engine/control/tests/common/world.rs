@@ -97,6 +97,8 @@ impl World {
                 losses: u32::MAX,
                 ..BreakerSpec::default()
             },
+            scaling: Vec::new(),
+            max_workers: None,
             cascades: None,
             plan: None,
             has_books: true,

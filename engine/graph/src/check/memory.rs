@@ -137,7 +137,7 @@ pub(super) fn warn(
 }
 
 /// An amount of memory as people write it.
-fn shown_bytes(bytes: u64) -> String {
+pub(super) fn shown_bytes(bytes: u64) -> String {
     match bytes {
         0..1_048_576 => format!("{bytes} bytes"),
         _ => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),

@@ -11,6 +11,7 @@ mod placement;
 mod plan;
 mod privacy;
 mod reserves;
+mod scaling;
 mod search;
 mod sound;
 mod streams;
@@ -74,6 +75,7 @@ pub(crate) fn check(
     placement::check_exclusive_slots(&raw, &models, &devices, diagnostics);
     placement::check_plans(&raw, diagnostics);
     memory::check(&raw, &devices, diagnostics);
+    scaling::check(&raw, &models, &devices, diagnostics);
     lengths::check(&raw, &models, diagnostics);
     let plan = plan::read(&raw, diagnostics);
     warn_unused(&raw, &wiring, &models, &devices, diagnostics);
@@ -500,6 +502,7 @@ fn model_node(model: RawModel, ends: Vec<EndNode>) -> Option<ModelNode> {
         device: first.device,
         batch: model.batch,
         workers: model.workers.map(|workers| workers.value),
+        scaling: model.scaling.map(|scaling| scaling.value),
         preparation: model.preparation,
         gpu: model.gpu,
         fail_every: model.fail_every,

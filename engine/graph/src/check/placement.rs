@@ -226,7 +226,11 @@ fn check_workers(model: &RawModel, node: &DeviceNode, diagnostics: &mut Diagnost
             "{} workers do not fit on device \"{}\" with {slots} slots",
             workers.value, node.name
         );
-        let hint = format!("lower `workers`, or set slots under [devices.\"{}\"]", node.name);
+        let key = match model.scaling {
+            Some(_) => "most",
+            None => "workers",
+        };
+        let hint = format!("lower `{key}`, or set slots under [devices.\"{}\"]", node.name);
         diagnostics.add(workers.at, message, Some(hint));
     }
 }

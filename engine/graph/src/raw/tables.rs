@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use weir_analytics::transforms::{ObjectFilter, TimeZone, TransformSpec};
 use weir_config::{Field, Spanned};
 use weir_flow::Settings;
-use weir_policy::StreamShare;
 use weir_policy::gears::Settle;
+use weir_policy::{AutoscaleRule, StreamShare};
 use weir_types::Span;
 
 use super::ends::RawEnds;
@@ -111,7 +111,10 @@ pub(crate) struct RawModel {
     /// Placements of a model on several devices, with their profiles; empty if it is on one device.
     pub(crate) ends: RawEnds,
     pub(crate) batch: Vec<u32>,
+    /// Number of its workers; of those that follow the load the largest.
     pub(crate) workers: Option<Spanned<u32>>,
+    /// Rule of the number of its workers, if that follows the load.
+    pub(crate) scaling: Option<Spanned<AutoscaleRule>>,
     /// Number of concurrent requests to all model servers of the model, if it is on servers.
     pub(crate) server_slots: Option<u32>,
     pub(crate) profile: Vec<(u32, Span)>,

@@ -1,16 +1,12 @@
-//! The workers of a module: which are there, which are starting, what runs on them; scaling, failure and return.
+//! The workers of a module: which are there, which are starting, what runs on them; failure and return.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_policy::{Autoscaler, Window};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{BatchId, SlotId, Span, Timestamp};
+use weir_types::{BatchId, SlotId, Timestamp};
 
-use crate::spec::{Scaling, WorldPool};
-
-/// Window over which the request rate for scaling is measured.
-const RATE: Span = Span::from_secs(5);
+use crate::spec::WorldPool;
 
 /// A batch on a slot.
 #[derive(Debug, Clone, Copy)]
@@ -25,32 +21,24 @@ pub(super) struct RunningBatch {
 #[derive(Debug)]
 pub(super) struct WorkerPool {
     pub(super) slots: u32,
-    pub(super) scaling: Option<(Scaling, Autoscaler)>,
     pub(super) up: BTreeSet<SlotId>,
-    pub(super) starting: BTreeSet<SlotId>,
+    /// Workers that are starting, and when they will be there.
+    pub(super) starting: BTreeMap<SlotId, Timestamp>,
     pub(super) failed: BTreeSet<SlotId>,
     pub(super) running: BTreeMap<SlotId, Vec<RunningBatch>>,
     /// Number of workers over time: `(from, workers)`.
     pub(super) history: Vec<(Timestamp, u32)>,
-    pub(super) demand: Window,
 }
 
 impl WorkerPool {
     pub(super) fn new(pool: &WorldPool) -> Self {
-        let (slots, begin, scaling) = match pool {
-            WorldPool::Fixed(workers) => (*workers, *workers, None),
-            WorldPool::Scaled(scaling) => {
-                let most = scaling.rule.max_workers.max(scaling.initial);
-                (
-                    most,
-                    scaling.initial,
-                    Some((*scaling, Autoscaler::new(scaling.rule))),
-                )
-            }
-            WorldPool::Shared(slots) => (0, slots.len() as u32, None),
+        let (slots, begin) = match pool {
+            WorldPool::Fixed(workers) => (*workers, *workers),
+            WorldPool::Scaled(scaling) => (scaling.rule.max_workers.max(scaling.initial), scaling.initial),
+            WorldPool::Shared(slots) => (0, slots.len() as u32),
             // Instances never fail.
-            WorldPool::Generating(generate) => (0, generate.spec.instances.len() as u32, None),
-            WorldPool::Pipelines(slots) => (0, slots.count, None),
+            WorldPool::Generating(generate) => (0, generate.spec.instances.len() as u32),
+            WorldPool::Pipelines(slots) => (0, slots.count),
         };
         let up = match pool {
             WorldPool::Shared(slots) => slots.iter().copied().map(SlotId).collect(),
@@ -59,27 +47,12 @@ impl WorkerPool {
         };
         Self {
             slots,
-            scaling,
             up,
-            starting: BTreeSet::new(),
+            starting: BTreeMap::new(),
             failed: BTreeSet::new(),
             running: BTreeMap::new(),
             history: vec![(Timestamp::ZERO, begin)],
-            demand: Window::new(RATE),
         }
-    }
-
-    /// Workers that could be there and are not.
-    pub(super) fn absent_slots(&self) -> Vec<SlotId> {
-        (0..self.slots)
-            .map(SlotId)
-            .filter(|slot| !self.up.contains(slot))
-            .collect()
-    }
-
-    /// Workers that are there or starting.
-    pub(super) fn size(&self) -> u32 {
-        (self.up.len() + self.starting.len()) as u32
     }
 
     /// A worker is lost; says whether it had been there, or lost before.
@@ -149,13 +122,6 @@ impl WorkerPool {
 
     pub(super) fn record_size(&mut self, now: Timestamp) {
         self.history.push((now, self.up.len() as u32));
-    }
-
-    /// Counts a request that asks for this module.
-    pub(super) fn on_request(&mut self, items: u32, now: Timestamp) {
-        if self.scaling.is_some() {
-            self.demand.observe(f64::from(items), now);
-        }
     }
 }
 

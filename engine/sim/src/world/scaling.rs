@@ -1,79 +1,47 @@
-//! Worker pools over time: scaling with the load, failure and return.
+//! Worker pools over time: workers start and are given up, fail and return.
 
 use weir_control::{BatchEnd, Message, ModuleMessage};
-use weir_policy::{ModuleEvent, SlotEvent};
-use weir_types::{ModuleId, SlotId, Span, Timestamp};
+use weir_policy::{ModuleEvent, SlotEvent, WorkerEvent};
+use weir_types::{ModuleId, SlotId, Span};
 
-use super::pool::WorkerPool;
 use super::{Event, Site};
-use crate::spec::{Scaling, WorldPool};
+use crate::spec::WorldPool;
 
 impl Site<'_> {
-    /// Lets pools grow and shrink with their load.
-    pub(super) fn scale(&mut self, messages: &mut Vec<Message>) {
-        for module in 0..self.pools.len() {
-            let Some((scaling, wanted)) = self.target_size(module) else {
-                continue;
-            };
-            let id = ModuleId(module as u32);
-            let now = self.now;
-            let others: u32 = self.pools.iter().map(WorkerPool::size).sum();
-            let mut room = self
-                .spec
-                .max_workers
-                .map_or(u32::MAX, |max| max.saturating_sub(others));
-            let pool = &mut self.pools[module];
-            while pool.size() < wanted && room > 0 {
-                let free = |slot: &SlotId| {
-                    !pool.up.contains(slot) && !pool.starting.contains(slot) && !pool.failed.contains(slot)
-                };
-                let Some(slot) = (0..pool.slots).map(SlotId).find(free) else {
-                    break;
-                };
-                room -= 1;
-                pool.starting.insert(slot);
-                self.event_queue
-                    .push(now + scaling.cold_start, Event::WorkerStarted(id, slot));
-            }
-            let mut leaving = Vec::new();
-            while pool.size() > wanted {
-                // A worker that is still starting has no cost.
-                if pool.starting.pop_last().is_some() {
-                    continue;
-                }
-                if let Some(slot) = pool.up.pop_last() {
-                    leaving.push(slot);
-                }
-            }
-            if !leaving.is_empty() {
-                pool.record_size(now);
-            }
-            for slot in leaving {
-                messages.push(Message::fact(id, ModuleEvent::SlotDown { slot }));
-            }
-        }
+    /// A worker starts, which takes as long as the world says.
+    pub(super) fn start_worker(&mut self, module: ModuleId, slot: SlotId) {
+        let WorldPool::Scaled(scaling) = &self.spec.modules[module.index()].pool else {
+            return;
+        };
+        let at = self.now + scaling.cold_start;
+        self.pools[module.index()].starting.insert(slot, at);
+        self.event_queue
+            .push(at, Event::WorkerStarted(module, slot, scaling.cold_start));
     }
 
-    /// Number of workers that a module should have, from its request rate and the throughput of one worker.
-    fn target_size(&mut self, module: usize) -> Option<(Scaling, u32)> {
-        let now = self.now;
-        let each = self.worker_throughput[module];
-        let pool = &mut self.pools[module];
-        let rate = pool.demand.rate(now, Timestamp::ZERO);
-        let (scaling, scaler) = pool.scaling.as_mut()?;
-        Some((*scaling, scaler.target_workers(rate, each, now)))
+    /// A worker on which nothing runs is given up.
+    pub(super) fn stop_worker(&mut self, module: ModuleId, slot: SlotId) -> Message {
+        let pool = &mut self.pools[module.index()];
+        pool.up.remove(&slot);
+        pool.record_size(self.now);
+        Message::Module(module, ModuleMessage::Worker(WorkerEvent::Closed { slot }))
     }
 
-    /// Records that a worker has started; returns false if it is not needed any more.
-    pub(super) fn on_worker_started(&mut self, module: ModuleId, slot: SlotId) -> bool {
+    /// A worker has started, after `took`; `None` if it has failed meanwhile.
+    pub(super) fn on_worker_started(
+        &mut self,
+        module: ModuleId,
+        slot: SlotId,
+        took: Span,
+    ) -> Option<Message> {
         let now = self.now;
         let pool = &mut self.pools[module.index()];
-        let is_wanted = pool.starting.remove(&slot);
-        if is_wanted {
-            pool.up.insert(slot);
-            pool.record_size(now);
-        }
-        is_wanted
+        pool.starting.get(&slot).filter(|at| **at == now)?;
+        pool.starting.remove(&slot);
+        pool.up.insert(slot);
+        pool.record_size(now);
+        let opened = WorkerEvent::Opened { slot, took };
+        Some(Message::Module(module, ModuleMessage::Worker(opened)))
     }
 
     /// A worker is lost with what runs on it, or returns.
@@ -131,8 +99,12 @@ impl Site<'_> {
             }
             return;
         }
+        let was_starting = pool.starting.contains_key(&slot);
         if pool.fail(slot, self.now) {
             messages.push(Message::fact(module, ModuleEvent::SlotDown { slot }));
+        } else if was_starting {
+            let failed = WorkerEvent::OpenFailed { slot };
+            messages.push(Message::Module(module, ModuleMessage::Worker(failed)));
         }
         self.lose_batches(module, slot, messages);
         self.run_ends.remove(&(Some(module), slot));

@@ -279,6 +279,7 @@ mod tests {
             gate: None,
             stage: None,
             reads_tiles: false,
+            is_scaled: false,
             timeline: Arc::default(),
         };
         Site::new(SiteSetup {

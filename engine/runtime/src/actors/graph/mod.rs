@@ -13,6 +13,7 @@ mod pending;
 mod pipelines;
 mod prompts;
 mod requests;
+mod scaled_workers;
 mod sessions;
 mod site;
 mod slot_watch;
@@ -335,8 +336,8 @@ impl Handler<SessionChanged> for GraphActor {
 
     fn handle(&mut self, SessionChanged(change): SessionChanged, context: &mut Self::Context) {
         self.timed(ControlEvent::Other, |actor| {
-            actor.site.on_session_changed(&change);
-            actor.tell(Message::Slots(change), context);
+            let message = actor.site.on_session_changed(change);
+            actor.tell(message, context);
         });
     }
 }
@@ -354,10 +355,15 @@ impl Handler<TakeLoads> for GraphActor {
 
     fn handle(&mut self, _: TakeLoads, _context: &mut Self::Context) -> Self::Result {
         let modules = (0..).map(ModuleId).zip(self.controller.modules());
-        let load = |(id, machine): (ModuleId, &weir_control::ModuleMachine)| ModuleLoad {
-            requests: machine.policy().requests(),
-            batch_size: machine.policy().batch_size(),
-            ..self.site.load(id)
+        let load = |(id, machine): (ModuleId, &weir_control::ModuleMachine)| {
+            let load = self.site.load(id);
+            let open = machine.scaled().map(|pool| pool.placed() as usize);
+            ModuleLoad {
+                requests: machine.policy().requests(),
+                batch_size: machine.policy().batch_size(),
+                placed_slots: open.unwrap_or(load.placed_slots),
+                ..load
+            }
         };
         MessageResult(modules.map(load).collect())
     }

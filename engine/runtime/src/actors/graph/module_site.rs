@@ -55,6 +55,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) stage: Option<Stage>,
     /// Whether it reads frames in tiles, which a gear may set.
     pub(crate) reads_tiles: bool,
+    /// Whether its workers open and close with the load.
+    pub(crate) is_scaled: bool,
     /// Whether its model is a real one, whose outputs are checked.
     pub(crate) has_model: bool,
     pub(crate) timeline: Arc<Timeline>,

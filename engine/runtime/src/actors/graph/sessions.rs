@@ -47,7 +47,8 @@ impl SlotSessions {
         }
     }
 
-    fn order(&self, slot: SlotId, order: SessionOrder) -> Option<SlotEvent> {
+    /// Gives an order to a worker; and the answer where it is gone.
+    pub(super) fn order(&self, slot: SlotId, order: SessionOrder) -> Option<SlotEvent> {
         let control = self.controls.get(&slot);
         if control.is_some_and(|control| control.orders.try_send(order).is_ok()) {
             return None;

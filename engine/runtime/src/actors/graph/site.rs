@@ -46,7 +46,7 @@ pub(crate) struct Site {
     pub(super) modules: Vec<ModuleSite>,
     pub(super) shared: Shared,
     pub(super) partitions: Option<PartitionSite>,
-    sessions: SlotSessions,
+    pub(super) sessions: SlotSessions,
     /// Requests of the graph in flight.
     requests: BTreeMap<RequestId, Arc<Request>>,
     /// Results of requests that have come to the end on some of their branches.
@@ -179,8 +179,12 @@ impl Site {
         partitions.map(PartitionSite::worker_reports).unwrap_or_default()
     }
 
-    pub(super) fn on_session_changed(&self, change: &SlotEvent) {
-        self.sessions.on_changed(change);
+    /// A session was opened or closed: news for the pool of a module, or for the arbiter.
+    pub(super) fn on_session_changed(&self, change: SlotEvent) -> Message {
+        self.on_worker_changed(&change).unwrap_or_else(|| {
+            self.sessions.on_changed(&change);
+            Message::Slots(change)
+        })
     }
 
     pub(super) fn on_queues(&self, report: Option<QueuesReport>) {
@@ -416,6 +420,8 @@ impl Site {
                     answers.push(Message::Slots(event));
                 }
             }
+            Effect::OpenWorker { module, slot } => answers.extend(self.change_worker(module, slot, true)),
+            Effect::CloseWorker { module, slot } => answers.extend(self.change_worker(module, slot, false)),
             Effect::TakenOut(slot) => {
                 tracing::error!(
                     slot = slot.0,
