@@ -25,8 +25,8 @@ import common  # noqa: E402
 OUT = ROOT / "out" / "heads"
 WEIR = os.environ.get("WEIR", str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "weir"))
 # Heads that give objects.
-HEADS = ["yolov8", "yolo-pose", "yolo-segment", "yolo-obb", "end2end", "yolov5", "yolox", "detr", "rtdetr", "paddle", "ssd", "nanodet", "fastestdet", "yunet", "ultraface",
-         "plate-corners"]
+HEADS = ["yolov8", "yolo-pose", "yolo-segment", "yolo-obb", "end2end", "yolov5", "yolox", "detr", "rtdetr", "paddle", "ssd", "mmdeploy", "nanodet", "fastestdet", "yunet", "ultraface",
+         "scrfd", "retinaface", "blazeface", "palm", "plate-corners"]
 # Heads that are more particular when they choose themselves than when they are named.
 NAMED_OTHERWISE = ["yolov8", "yolov5", "yolox"]
 EXACT = (0.99, 0.001)
@@ -308,12 +308,13 @@ def line(found: dict) -> str:
 
 def all_rows(assets: Path) -> list:
     import emulated_rows
+    import plain_rows
     import torchvision_rows
     import transformers_rows
     import ultralytics_rows
 
     rows = []
-    for module in (ultralytics_rows, transformers_rows, torchvision_rows, emulated_rows):
+    for module in (ultralytics_rows, transformers_rows, torchvision_rows, emulated_rows, plain_rows):
         rows += module.rows(assets)
     return rows
 

@@ -31,7 +31,6 @@ def rows(assets: Path) -> list:
         row("PaddleDetection", "RT-DETR", "im_shape, image, scale_factor", "paddle", shape=True),
         row("RT-DETR, D-FINE, DEIM", "their repositories", "images, orig_target_sizes", "deploy"),
         row("RF-DETR", "rf-detr", "dets, labels", "rfdetr"),
-        row("MMDeploy", "RTMDet", "dets [n, 5], labels [n]", "mmdeploy"),
         row("YOLOv7", "yolov7", "--end2end: [n, 7]", "yolov7"),
         row("YOLO-NAS", "yolo_nas_s", "pred_boxes [n, 4], pred_scores [n, classes]", "nas"),
         row("ONNX model zoo", "ssd-12", "bboxes, labels, scores", "ssd12"),
@@ -198,8 +197,6 @@ def export(assets: Path, folder: Path, kind: str, classes=CLASSES, half=False, s
                     return values.gather(1, at.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
 
                 return pick(torch.cat([xy, wh], -1)) / side, pick(raw[..., 5:] + raw[..., 4:5])
-            if kind == "mmdeploy":
-                return torch.cat([corners, score.unsqueeze(-1)], -1), index
             if kind == "yolov7":
                 return torch.cat([torch.zeros(best, 1), corners[0], index[0].unsqueeze(-1).float(), score[0].unsqueeze(-1)], -1)
             if kind == "nas":
@@ -219,14 +216,12 @@ def export(assets: Path, folder: Path, kind: str, classes=CLASSES, half=False, s
         "paddle": ["im_shape", "image", "scale_factor"] if shape else ["image", "scale_factor"],
         "deploy": ["images", "orig_target_sizes"],
         "rfdetr": ["input"],
-        "mmdeploy": ["input"],
     }.get(kind, ["images"])
     outputs = {
         "tensorflow": [f"{name}{suffix}" for name in ("detection_boxes", "detection_classes", "detection_scores", "num_detections")],
         "paddle": ["multiclass_nms3_0.tmp_0", "multiclass_nms3_0.tmp_2"],
         "deploy": ["labels", "boxes", "scores"],
         "rfdetr": ["dets", "labels"],
-        "mmdeploy": ["dets", "labels"],
         "nas": ["pred_boxes", "pred_scores"],
         "ssd12": ["bboxes", "labels", "scores"],
         "openvino": ["detection_out"],

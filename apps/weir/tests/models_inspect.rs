@@ -202,7 +202,8 @@ const OF_THE_ASSET_PACK: &[(&str, Result<&str, &str>)] = &[
     ("ultraface_rfb_320.dynbatch", Err("ultraface")),
     ("hyperlpr_y5fu_320", Ok("plate-corners")),
     ("mobilefacenet_112.dynbatch", Err("name its head by `head`")),
-    ("blazeface_front_128", Err("")),
+    ("blazeface_front_128", Ok("blazeface")),
+    ("selfie_seg_144x256", Err("class-map")),
     ("stories260k_decoder", Err("")),
     ("super_resolution_224", Err("")),
 ];

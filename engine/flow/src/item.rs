@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::dense_map::DenseMap;
 use crate::frame::Frame;
 use crate::geometry::Rect;
 use crate::results::{Attribute, Object, ObjectRef, Points};
@@ -74,6 +75,8 @@ pub struct Inference {
     pub attribute: Option<Attribute>,
     /// Attributes with names of their own, of models that name what they give.
     pub named: Vec<(Arc<str>, Attribute)>,
+    /// Classes or values of the cells of a grid over the picture, of models that read each cell.
+    pub map: Option<Arc<DenseMap>>,
     /// Certainty of the answer, 0 to 1, by the measure that the model's head is set to; `None` if the head
     /// gives none. An answer that cannot be right, such as a text that is no plate, has certainty 0.
     pub certainty: Option<f32>,

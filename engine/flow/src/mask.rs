@@ -98,8 +98,19 @@ impl Mask {
         spans
     }
 
+    /// Columns and rows of the grid.
+    pub(crate) const fn grid(&self) -> (usize, usize) {
+        (self.columns as usize, self.rows as usize)
+    }
+
+    /// Pixels under the grid.
+    pub(crate) fn bounds(&self) -> Rect {
+        let [left, top, width, height] = self.area.map(|at| at as f32);
+        Rect::new(left, top, left + width, top + height)
+    }
+
     /// Covered cells of each column of the grid: first row, row after the last.
-    fn intervals(&self) -> Vec<Vec<(u32, u32)>> {
+    pub(crate) fn intervals(&self) -> Vec<Vec<(u32, u32)>> {
         let mut of_columns = vec![Vec::new(); self.columns as usize];
         let mut at = 0;
         for (number, run) in self.runs.iter().enumerate() {

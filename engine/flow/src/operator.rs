@@ -44,4 +44,14 @@ pub trait Operator: Send + Sync {
     }
     /// The output of module number `module` from the inferences of a request, given in the order of its items.
     fn output(&self, module: u32, items: &[Item], inferences: Vec<Inference>) -> ModuleOutput;
+    /// As [`Self::output`], beside the results of earlier modules, for operators that give attributes to objects which are no items.
+    fn output_beside(
+        &self,
+        module: u32,
+        items: &[Item],
+        inferences: Vec<Inference>,
+        _results: &RequestResults,
+    ) -> ModuleOutput {
+        self.output(module, items, inferences)
+    }
 }

@@ -11,9 +11,8 @@ use weir_flow::{HeadOutput, Inference, Settings};
 use super::detection::{Candidate, DetectionFilter, best, centred_rect, sigmoid};
 use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::{DeclaredNames, Labels, coco_by_number};
-use super::layouts::Layout;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
-use super::{Head, HeadKind, Output, OutputSpec, outputs_in_words, selected, unfit};
+use super::{Head, HeadKind, Output, OutputSpec, selected, unfit};
 use crate::pixels::Channels;
 
 pub(super) const KIND: HeadKind = HeadKind {
@@ -70,14 +69,6 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
     let found = PORTS
         .iter()
         .find_map(|ports| Some((ports, at(ports.0)?, at(ports.1)?)));
-    let is_mmdeploy = |output: &OutputSpec| output.name == RF_DETR.1 && matches!(output.shape[..], [_, 5]);
-    if specs.iter().any(is_mmdeploy) {
-        return Err(format!(
-            "{}; {}",
-            outputs_in_words(specs),
-            Layout::MmDeploy.found()
-        ));
-    }
     let Some((ports, logits, boxes)) = found else {
         return Err(unfit(specs, expected));
     };

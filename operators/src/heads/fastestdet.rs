@@ -5,7 +5,7 @@
 
 use weir_flow::{HeadOutput, Inference, Settings};
 
-use super::detection::{Candidate, DetectionFilter, centred_rect, sigmoid};
+use super::detection::{Candidate, DetectionFilter, centred_rect, grid, sigmoid};
 use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::Labels;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
@@ -27,6 +27,9 @@ pub(super) const KIND: HeadKind = HeadKind {
     build,
 };
 
+/// Pixels of a cell. A grid of another one is a map of a segmentation.
+const STRIDE: u32 = 16;
+
 struct Fastestdet {
     filter: DetectionFilter,
     classes: usize,
@@ -34,10 +37,11 @@ struct Fastestdet {
     columns: usize,
 }
 
-fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-    let expected = "one of [5 + classes, rows, columns]";
+fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
+    let expected = "one of [5 + classes, rows, columns] with cells of 16 pixels";
     let shape = single(specs, expected, 3)?;
-    if shape[0] < 6 {
+    let (columns, rows) = grid(input.spec.width, input.spec.height, STRIDE);
+    if shape[0] < 6 || shape[1..] != [rows, columns] {
         return Err(unfit(specs, expected));
     }
     let labels = Labels::read(settings, &[], shape[0] - 5)?;

@@ -104,7 +104,7 @@ impl Layout {
             ),
             Self::MmDeploy => (
                 "a detector of MMDetection as MMDeploy exports it (dets: left, top, right, bottom, score; labels: classes)",
-                "no head reads it: join both outputs to rows of left, top, right, bottom, score, class for the head end2end",
+                "use the head mmdeploy instead",
             ),
             Self::RtDetr => (
                 "an RT-DETR or D-FINE model with its post-processing (labels, boxes, scores)",
@@ -145,6 +145,7 @@ impl Layout {
             Self::Detr | Self::RfDetr => "detr",
             Self::Paddle => "paddle",
             Self::Ssd => "ssd",
+            Self::MmDeploy => "mmdeploy",
             _ => return false,
         };
         reads == head
@@ -157,14 +158,18 @@ impl Layout {
     }
 }
 
-/// The layout of a whole family, by the names of its inputs and outputs.
+/// The layout of a whole family, by the names of its inputs, and the names and last sizes of its outputs.
 pub(crate) fn family<'a>(
     inputs: impl Iterator<Item = &'a str>,
-    outputs: impl Iterator<Item = &'a str>,
+    outputs: impl Iterator<Item = (&'a str, Option<usize>)>,
 ) -> Option<Layout> {
-    let (inputs, outputs): (Vec<&str>, Vec<&str>) = (inputs.collect(), outputs.collect());
+    let (inputs, outputs): (Vec<&str>, Vec<(&str, Option<usize>)>) = (inputs.collect(), outputs.collect());
     let takes = |name: &str| inputs.contains(&name);
-    let gives = |names: &[&str]| names.iter().all(|name| outputs.contains(name));
+    let gives = |names: &[&str]| {
+        names
+            .iter()
+            .all(|name| outputs.iter().any(|(given, _)| given == name))
+    };
     if takes("scale_factor") || takes("im_shape") {
         return Some(Layout::Paddle);
     }
@@ -182,7 +187,12 @@ pub(crate) fn family<'a>(
     if gives(&["logits", "pred_boxes"]) || gives(&["pred_logits", "pred_boxes"]) {
         return Some(Layout::Detr);
     }
-    gives(&["dets", "labels"]).then_some(Layout::RfDetr)
+    let has_scores = outputs.contains(&("dets", Some(5)));
+    gives(&["dets", "labels"]).then_some(if has_scores {
+        Layout::MmDeploy
+    } else {
+        Layout::RfDetr
+    })
 }
 
 /// Strides of the grids of detectors, finest first; models leave out some at either end.
@@ -244,7 +254,9 @@ impl BoxValues {
         let refused = |layout: Layout| Err(format!("{}; {}", unfit(specs, expected), layout.found()));
         if let Some(layout) = family(
             std::iter::empty(),
-            specs.iter().map(|output| output.name.as_str()),
+            specs
+                .iter()
+                .map(|output| (output.name.as_str(), output.shape.last().copied())),
         ) {
             return refused(layout);
         }
@@ -581,8 +593,16 @@ mod tests {
     #[test]
     fn families_are_known_by_their_ports() {
         let of = |inputs: &[&'static str], outputs: &[&'static str]| {
-            family(inputs.iter().copied(), outputs.iter().copied())
+            family(
+                inputs.iter().copied(),
+                outputs.iter().map(|name| (*name, Some(4))),
+            )
         };
+        let of_mmdeploy = [("dets", Some(5)), ("labels", None)];
+        assert_eq!(
+            family(std::iter::once("input"), of_mmdeploy.into_iter()),
+            Some(Layout::MmDeploy)
+        );
         assert_eq!(of(&["input"], &["dets", "labels"]), Some(Layout::RfDetr));
         assert_eq!(
             of(&["pixel_values"], &["logits", "pred_boxes"]),

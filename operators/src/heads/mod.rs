@@ -4,6 +4,7 @@
 //! [`Input`], and once the model ran on a blank item, [`HeadKind::build`] checks the actual shapes of the outputs and
 //! returns the [`Head`]. Decoding is a pure function of slices: nothing here runs a model or touches pixels.
 
+mod blazeface;
 mod bodypix;
 mod classify;
 mod ctc;
@@ -20,13 +21,17 @@ pub(crate) mod input;
 mod iris;
 pub(crate) mod labels;
 pub(crate) mod layouts;
+mod maps;
+mod mmdeploy;
 pub(crate) mod names;
 mod nanodet;
 mod paddle;
 mod plate_corners;
 mod points;
 mod prob_iou;
+mod retinaface;
 mod rtdetr;
+mod scrfd;
 mod selected;
 mod settings;
 mod ssd;
@@ -180,7 +185,8 @@ impl HeadKind {
 const AUTO_KIND: HeadKind = HeadKind {
     name: AUTO,
     about: "a detector whose head is found by its file: `yolov8`, `end2end`, `yolov5`, `yolox`, `detr`, `rtdetr`, `paddle`, `ssd`, \
-            `yolo-pose`, `yolo-segment` or `yolo-obb`, with the defaults of that head",
+            `mmdeploy`, `yolo-pose`, `yolo-segment`, `yolo-obb`, `scrfd`, `retinaface`, `blazeface` or `palm`, with the defaults of that \
+            head",
     output: HeadOutput::Boxes,
     classes: &[],
     keys: &[
@@ -235,10 +241,15 @@ pub(crate) static KINDS: &[HeadKind] = &[
     rtdetr::KIND,
     paddle::KIND,
     ssd::KIND,
+    mmdeploy::KIND,
     nanodet::KIND,
     fastestdet::KIND,
     yunet::KIND,
     ultraface::KIND,
+    scrfd::KIND,
+    retinaface::KIND,
+    blazeface::FACES,
+    blazeface::PALMS,
     plate_corners::KIND,
     classify::KIND,
     embed::KIND,
@@ -250,6 +261,8 @@ pub(crate) static KINDS: &[HeadKind] = &[
     bodypix::KIND,
     points::KIND,
     gauge::KIND,
+    maps::CLASSES,
+    maps::VALUES,
 ];
 
 /// The shape of the only output, checked to have `rank` sizes.

@@ -65,6 +65,10 @@ impl Queries {
             return Err(refused());
         }
         let declared = DeclaredNames::read(settings)?;
+        // A depth, or another map of a picture.
+        if declared.classes().is_none() && super::maps::covers(input, queries, columns) {
+            return Err(refused());
+        }
         if let Some((classes, source)) = declared.classes()
             && classes + 4 != columns
         {

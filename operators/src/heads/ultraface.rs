@@ -43,7 +43,10 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
             .position(|output| output.readable && matches!(*output.shape, [_, s] if s == size))
     };
     match (place(2), place(4)) {
-        (Some(scores), Some(boxes)) if specs[scores].shape[0] == specs[boxes].shape[0] => {
+        // A third output is that of the landmarks of another model.
+        (Some(scores), Some(boxes))
+            if specs.len() == 2 && specs[scores].shape[0] == specs[boxes].shape[0] =>
+        {
             let labels = Labels::read_fixed(settings, KIND.classes, 1)?;
             Ok(Box::new(Ultraface {
                 filter: DetectionFilter::read(settings, 0.7, 0.5, labels)?,

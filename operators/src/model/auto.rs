@@ -5,8 +5,8 @@ use weir_flow::{Settings, Value};
 use super::adapt::Opened;
 use super::error::ModelError;
 use super::metadata;
-use super::{input_of, outputs};
-use crate::heads::layouts::{Layout, family};
+use super::{family_of, input_of, outputs};
+use crate::heads::layouts::Layout;
 use crate::heads::task_rows::task_of;
 use crate::heads::{
     AUTO, Head, HeadKind, Input, KEY_POINT_SHAPE, KINDS, OutputSpec, TASK, UNREAD_NAMES, declared_classes,
@@ -14,7 +14,7 @@ use crate::heads::{
 };
 
 /// Heads that layouts distinguish. A graph names those of other models.
-const CANDIDATES: [&str; 11] = [
+const CANDIDATES: [&str; 16] = [
     "yolov8",
     "end2end",
     "yolov5",
@@ -23,9 +23,14 @@ const CANDIDATES: [&str; 11] = [
     "rtdetr",
     "paddle",
     "ssd",
+    "mmdeploy",
     "yolo-pose",
     "yolo-segment",
     "yolo-obb",
+    "scrfd",
+    "retinaface",
+    "blazeface",
+    "palm",
 ];
 /// Heads that count their classes by the output, with any number of them.
 const COUNTING: [&str; 3] = ["yolov8", "yolov5", "yolox"];
@@ -169,9 +174,7 @@ impl<'a> Measured<'a> {
 
     /// Whether the names of inputs and outputs are those of the family that the head reads.
     fn is_family_of(&self, kind: &HeadKind) -> bool {
-        let inputs = self.opened.inputs.iter().map(|port| port.name.as_str());
-        let outputs = self.opened.outputs.iter().map(|port| port.name.as_str());
-        family(inputs, outputs).is_some_and(|layout| layout.is_read_by(kind.name))
+        family_of(self.opened).is_some_and(|layout| layout.is_read_by(kind.name))
     }
 
     /// The input for a head, and the outputs: measured anew where the head has items of another shape than the one before.
@@ -255,12 +258,7 @@ fn named_by_shapes(model: &mut Measured<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use prost::Message;
-
-    use super::super::onnx::{
-        Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
-        TensorProto, TypeProto, ValueInfoProto, data_type,
-    };
+    use super::super::constant::{ConstantOutput, constant_model};
     use super::super::{LoadRequest, ModelFile, load};
     use super::*;
 
@@ -275,57 +273,20 @@ mod tests {
 
     /// As [`constant`], with entries of metadata.
     fn described(outputs: &[Constant<'_>], metadata: &[(&'static str, &str)]) -> Vec<u8> {
-        let text = |text: &str| Some(text.to_owned());
-        let value = |name: &str, shape: &[usize]| ValueInfoProto {
-            name: text(name),
-            r#type: Some(TypeProto::tensor(
-                data_type::FLOAT,
-                std::iter::once(1)
-                    .chain(shape.iter().copied())
-                    .map(Dimension::size)
-                    .collect(),
-            )),
-            ..ValueInfoProto::default()
-        };
-        let mut graph = GraphProto {
-            name: text("g"),
-            input: vec![value("images", &[3, 640, 640])],
-            ..GraphProto::default()
-        };
-        for (number, (shape, at)) in outputs.iter().enumerate() {
-            let (weights, output) = (format!("weights{number}"), format!("output{number}"));
-            let count: usize = shape.iter().product();
-            let elements: Vec<u8> = (0..count).flat_map(|place| at(place).to_le_bytes()).collect();
-            let dims = shape.iter().map(|size| *size as i64);
-            graph.initializer.push(TensorProto {
-                dims: std::iter::once(1).chain(dims).collect(),
-                data_type: Some(data_type::FLOAT),
-                name: Some(weights.clone()),
-                raw_data: Some(elements.into()),
-                ..TensorProto::default()
-            });
-            graph.output.push(value(&output, shape));
-            graph.node.push(NodeProto {
-                input: vec![weights],
-                output: vec![output],
-                op_type: text("Identity"),
-                ..NodeProto::default()
-            });
-        }
-        let model = ModelProto {
-            ir_version: Some(8),
-            graph: Some(graph),
-            opset_import: vec![OperatorSetIdProto {
-                domain: text(""),
-                version: Some(13),
-            }],
-            metadata_props: metadata
-                .iter()
-                .map(|(key, value)| StringStringEntryProto::new(key, (*value).to_owned()))
-                .collect(),
-            ..ModelProto::default()
-        };
-        model.encode_to_vec()
+        let names: Vec<String> = (0..outputs.len())
+            .map(|number| format!("output{number}"))
+            .collect();
+        let shapes: Vec<Vec<usize>> = outputs.iter().map(|(shape, _)| [&[1], *shape].concat()).collect();
+        let outputs = outputs.iter().zip(names.iter().zip(&shapes));
+        let outputs: Vec<ConstantOutput<'_>> = outputs
+            .map(|((_, at), (name, shape))| ConstantOutput {
+                name,
+                shape,
+                is_whole: false,
+                at: *at,
+            })
+            .collect();
+        constant_model(&[1, 3, 640, 640], &outputs, metadata)
     }
 
     fn chosen(model: &[u8]) -> Result<&'static str, String> {

@@ -219,7 +219,7 @@ fn generates(path: &Path) -> Result<(), String> {
 }
 
 /// Heads that know their outputs by name: where only one of them fits, the model is of its kind.
-const BY_NAMES: [&str; 3] = ["nanodet", "yunet", generate::HEAD];
+const BY_NAMES: [&str; 4] = ["nanodet", "yunet", "class-map", generate::HEAD];
 
 /// The head that was asked for, the one that is found by itself, or the only one that fits by names.
 fn chosen(
@@ -264,7 +264,7 @@ fn suggest(found: &mut Inspection, path: &Path, head: &str, classes: Option<usiz
         // Numbers are right for any model, and say that its names are missing.
         let numbers = match head {
             "ssd" => 1..UNCOUNTED,
-            "end2end" | "paddle" => 0..UNCOUNTED,
+            "end2end" | "paddle" | "mmdeploy" => 0..UNCOUNTED,
             _ => 0..classes.filter(|classes| *classes > 1).unwrap_or(UNCOUNTED),
         };
         let numbers = numbers.map(|class| class.to_string()).collect();

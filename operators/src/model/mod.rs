@@ -10,6 +10,10 @@ mod batch_probe;
 pub(crate) mod chat;
 mod companion;
 mod compare;
+#[cfg(test)]
+mod constant;
+#[cfg(test)]
+mod crossed_layouts;
 mod cut;
 mod cut_validation;
 #[cfg(feature = "cuda")]
@@ -44,7 +48,7 @@ use std::sync::Arc;
 
 use weir_flow::{Batching, DeviceKind, Model, PreparedModel, Session, SessionError, SessionSteps, Settings};
 
-use crate::heads::layouts::family;
+use crate::heads::layouts::{Layout, family};
 use crate::heads::{AUTO, HeadKind, Input, KINDS, OutputSpec};
 use adapt::Opened;
 use batch_probe::{BatchProbe, ProbeInput, Rows, blank, probe_batch};
@@ -375,6 +379,12 @@ pub fn read_model(path: &Path) -> Result<Arc<[u8]>, ModelError> {
     Ok(bytes.into())
 }
 
+/// The layout of the family that the names of inputs and outputs belong to.
+fn family_of(opened: &Opened) -> Option<Layout> {
+    let inputs = opened.inputs.iter().map(|port| port.name.as_str());
+    family(inputs, opened.outputs.iter().map(Port::name_and_last_size))
+}
+
 /// The input of a model for a head.
 ///
 /// # Errors
@@ -382,10 +392,7 @@ pub fn read_model(path: &Path) -> Result<Arc<[u8]>, ModelError> {
 fn input_of(opened: &Opened, kind: &HeadKind, settings: &Settings) -> Result<Input, ModelError> {
     let names = |ports: &[Port]| ports.iter().map(|port| port.name.clone()).collect::<Vec<_>>();
     let (inputs, outputs) = (names(&opened.inputs), names(&opened.outputs));
-    let family = family(
-        inputs.iter().map(String::as_str),
-        outputs.iter().map(String::as_str),
-    );
+    let family = family_of(opened);
     if let Some(layout) = family.filter(|layout| !layout.is_read_by(kind.name)) {
         return Err(ModelError::Head(format!(
             "its outputs are {}; {}",

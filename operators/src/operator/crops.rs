@@ -20,13 +20,7 @@ pub(super) fn items(
             None => vec![Item::of_frame(frame, Region::Whole)],
         };
     }
-    let mut chosen: Vec<(ObjectRef, &Object)> = results
-        .objects()
-        .filter(|(_, object)| fits(operator, object))
-        .collect();
-    // The sort is stable: of equals, the first found stays first.
-    chosen.sort_by(|(_, a), (_, b)| b.rect.area().total_cmp(&a.rect.area()));
-    chosen.truncate(operator.max_items);
+    let chosen = chosen(operator, results);
     let mut items = Vec::with_capacity(chosen.len());
     for (of, object) in chosen {
         let item = |region| Item {
@@ -64,6 +58,21 @@ pub(super) fn items(
         }
     }
     items
+}
+
+/// Objects of `regions`, the largest first.
+pub(super) fn chosen<'a>(
+    operator: &ConfiguredOperator,
+    results: &'a RequestResults,
+) -> Vec<(ObjectRef, &'a Object)> {
+    let mut chosen: Vec<(ObjectRef, &Object)> = results
+        .objects()
+        .filter(|(_, object)| fits(operator, object))
+        .collect();
+    // The sort is stable: of equals, the first found stays first.
+    chosen.sort_by(|(_, a), (_, b)| b.rect.area().total_cmp(&a.rect.area()));
+    chosen.truncate(operator.max_items);
+    chosen
 }
 
 fn fits(operator: &ConfiguredOperator, object: &Object) -> bool {

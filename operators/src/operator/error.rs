@@ -30,7 +30,7 @@ pub enum OperatorError {
         /// The model's classes, separated by commas.
         known: String,
     },
-    /// A template or a list of parts that makes the prompt cannot be read.
+    /// A template, or a list whose texts have a form of their own, cannot be read.
     #[error("`{key}`: {reason}")]
     Template {
         /// Name of the key in the graph.

@@ -6,6 +6,7 @@ mod crops;
 mod describe;
 mod error;
 mod gallery;
+mod map;
 mod output;
 mod python;
 mod regions;
@@ -71,6 +72,8 @@ struct OperatorKind {
     detects: bool,
     /// Whether its model generates text, from a prompt instead of pixels.
     generates: bool,
+    /// Whether its model reads each cell of the frame.
+    maps: bool,
 }
 
 const DETECTORS: &[&str] = &[
@@ -86,10 +89,15 @@ const DETECTORS: &[&str] = &[
     "rtdetr",
     "paddle",
     "ssd",
+    "mmdeploy",
     "nanodet",
     "fastestdet",
     "yunet",
     "ultraface",
+    "scrfd",
+    "retinaface",
+    "blazeface",
+    "palm",
     "plate-corners",
 ];
 
@@ -106,6 +114,7 @@ const PLAIN: OperatorKind = OperatorKind {
     gallery: false,
     detects: false,
     generates: false,
+    maps: false,
 };
 
 const KINDS: &[OperatorKind] = &[
@@ -202,6 +211,16 @@ const KINDS: &[OperatorKind] = &[
         ..PLAIN
     },
     OperatorKind {
+        name: "map",
+        about: "reads each cell of the frame: shares of the classes of a segmentation, or mean, least and largest of values such as a depth, \
+                for the frame, or for each of `regions` within it, and for named `places`",
+        heads: &["class-map", "value-map"],
+        min_side: 1.0,
+        attribute: "map",
+        maps: true,
+        ..PLAIN
+    },
+    OperatorKind {
         name: "describe",
         about: "generates text with a model from a prompt, which is made of the results of the modules before it, for the \
                 frame or for each of `regions`",
@@ -227,7 +246,7 @@ const KEYS: &[KeySpec] = &[
             max: 10_000.0,
         },
         about: "objects whose shorter side is below this many pixels are skipped; default 16, plates and gauges \
-                8, irises and key points 32",
+                8, irises and key points 32, map 1",
     },
     KeySpec {
         name: "max_items",
@@ -243,7 +262,7 @@ const KEYS: &[KeySpec] = &[
         name: "attribute",
         kind: KeyKind::Text,
         about: "name of the attribute in events; default by operator: text, class, embedding, expression, head_pose, \
-                gaze, iris, keypoints, value",
+                gaze, iris, keypoints, value, map",
     },
 ];
 
@@ -338,6 +357,11 @@ impl OperatorKind {
                 .chain(describe::KEYS)
                 .copied()
                 .collect();
+        }
+        if self.maps {
+            // Objects are boxes in the map of the whole frame.
+            let selects = |key: &&KeySpec| key.name != "widen";
+            return KEYS.iter().filter(selects).chain(map::KEYS).copied().collect();
         }
         let cut: &[KeySpec] = if self.cut == CropShape::Eyes {
             &[]
@@ -447,6 +471,9 @@ pub fn operator(request: &OperatorRequest<'_>) -> Result<Arc<dyn Operator>, Oper
     };
     if kind.generates {
         return describe::describe(request, configured);
+    }
+    if kind.maps {
+        return map::map(request, configured);
     }
     Ok(Arc::new(configured))
 }

@@ -12,7 +12,7 @@ use weir_flow::{
     Rect, RunHeader, StreamState, TrackEnd, TrackState,
 };
 
-use super::event_shapes::{MaskEntry, RotatedEntry, pixel};
+use super::event_shapes::{MaskEntry, MaskForm, RotatedEntry, pixel};
 
 /// Version of the format; incremented if a key changes its meaning or is removed.
 pub const SCHEMA: &str = "weir.events/1";
@@ -235,7 +235,15 @@ impl Serialize for Attributes<'_> {
 ///
 /// # Errors
 /// Errors of `out`.
-pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
+pub fn write_event(delivery: &Delivery, out: impl Write) -> io::Result<()> {
+    write_event_with(delivery, MaskForm::default(), out)
+}
+
+/// As [`write_event`], with masks in that form.
+///
+/// # Errors
+/// Errors of `out`.
+pub(super) fn write_event_with(delivery: &Delivery, masks: MaskForm, mut out: impl Write) -> io::Result<()> {
     let frame = &delivery.frame;
     let size = (frame.image.width, frame.image.height);
     let event = FrameLine {
@@ -254,7 +262,7 @@ pub fn write_event(delivery: &Delivery, mut out: impl Write) -> io::Result<()> {
         objects: delivery
             .objects
             .iter()
-            .map(|delivered| object_line(delivered, size))
+            .map(|delivered| object_line(delivered, size, masks))
             .collect(),
     };
     write_line(&Line::Frame(event), &mut out)
@@ -432,7 +440,7 @@ pub fn event_line(delivery: &Delivery) -> String {
 }
 
 /// The entry of an object in a picture of that width and height.
-fn object_line(delivered: &DeliveredObject, size: (u32, u32)) -> ObjectLine<'_> {
+fn object_line(delivered: &DeliveredObject, size: (u32, u32), masks: MaskForm) -> ObjectLine<'_> {
     let object = &delivered.object;
     ObjectLine {
         id: delivered.id,
@@ -443,7 +451,7 @@ fn object_line(delivered: &DeliveredObject, size: (u32, u32)) -> ObjectLine<'_> 
         track: delivered.track.as_ref().map(track_entry),
         candidate: object.candidate,
         rotated: RotatedEntry::of(&object.points),
-        mask: MaskEntry::of(&object.points, size),
+        mask: MaskEntry::of(&object.points, size, masks),
         attributes: Attributes(&delivered.attributes),
     }
 }
@@ -547,7 +555,9 @@ fn rounded(attribute: &Attribute) -> Attribute {
             yaw: pixel(*yaw),
             pitch: pixel(*pitch),
         },
-        Attribute::Number { value } => Attribute::Number { value: pixel(*value) },
+        Attribute::Number { value } => Attribute::Number {
+            value: reading(*value),
+        },
         Attribute::Match {
             r#match,
             cosine,
@@ -573,6 +583,15 @@ fn tenth(value: f64) -> f64 {
 /// Rounds what incidents measure to a hundredth.
 fn hundredth(value: f64) -> f64 {
     (value * 100.0).round() / 100.0 + 0.0
+}
+
+/// Rounds readings to a tenth, those below 10 to a hundredth and those below 1 to four digits: depths may be small.
+fn reading(value: f32) -> f32 {
+    match value.abs() {
+        size if size < 1.0 => digits(value) + 0.0,
+        size if size < 10.0 => (value * 100.0).round() / 100.0,
+        _ => pixel(value),
+    }
 }
 
 /// Rounds scores to four digits.

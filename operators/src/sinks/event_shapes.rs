@@ -1,7 +1,7 @@
 //! Keys of objects in event lines beyond the upright box: the box at an angle, and the mask.
 
 use serde::Serialize;
-use weir_flow::{Points, coco_text};
+use weir_flow::{Point, Points, coco_text};
 
 /// A box at an angle.
 #[derive(Serialize)]
@@ -32,29 +32,55 @@ impl RotatedEntry {
     }
 }
 
-/// A mask in the run-length encoding of COCO.
+/// Notation of masks in events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum MaskForm {
+    /// The run-length encoding of COCO.
+    #[default]
+    Runs,
+    /// Outlines of few corners.
+    Polygons,
+}
+
+/// A mask of a picture.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct MaskEntry {
     /// Height and width of the picture.
     size: [u32; 2],
+    #[serde(flatten)]
+    pixels: MaskPixels,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum MaskPixels {
     /// Run lengths as COCO's compressed text.
-    counts: String,
+    Counts(String),
+    /// Corners of each outline, x and y in turns.
+    Polygons(Vec<Vec<f32>>),
 }
 
 impl MaskEntry {
     /// The mask in a picture of that width and height; `None` for an object without one.
-    pub(super) fn of(points: &Points, (width, height): (u32, u32)) -> Option<Self> {
+    pub(super) fn of(points: &Points, (width, height): (u32, u32), form: MaskForm) -> Option<Self> {
         let Points::Mask(mask) = points else {
             return None;
         };
+        let flat = |outline: Vec<Point>| {
+            let corners = outline.into_iter().flat_map(|corner| [corner.x, corner.y]);
+            corners.map(pixel).collect()
+        };
         Some(Self {
             size: [height, width],
-            counts: coco_text(&mask.coco_counts(width, height)),
+            pixels: match form {
+                MaskForm::Runs => MaskPixels::Counts(coco_text(&mask.coco_counts(width, height))),
+                MaskForm::Polygons => MaskPixels::Polygons(mask.outlines().into_iter().map(flat).collect()),
+            },
         })
     }
 }
 
-/// Rounds pixels, degrees and values to a tenth; adding zero turns -0.0 into 0.0.
+/// Rounds pixels and degrees to a tenth; adding zero turns -0.0 into 0.0.
 pub(super) fn pixel(value: f32) -> f32 {
     (value * 10.0).round() / 10.0 + 0.0
 }
@@ -63,7 +89,7 @@ pub(super) fn pixel(value: f32) -> f32 {
 mod tests {
     use std::sync::Arc;
 
-    use weir_flow::{Mask, Point, Rect, RotatedRect};
+    use weir_flow::{Mask, Rect, RotatedRect};
 
     use super::*;
 
@@ -87,15 +113,23 @@ mod tests {
     }
 
     #[test]
-    fn mask_has_the_size_of_the_picture_and_the_runs_of_coco() {
+    fn mask_has_the_size_of_the_picture_and_its_runs_or_outlines() {
         let mask = Mask::sample(&Rect::new(1.0, 1.0, 3.0, 2.0), |_, _| true).expect("covers all");
         let points = Points::Mask(Arc::new(mask));
         // Columns of three pixels: 4 outside, 1 within, 2 outside, 1 within, 4 outside.
-        let expected = MaskEntry {
-            size: [3, 4],
-            counts: coco_text(&[4, 1, 2, 1, 4]),
+        let json = |form: MaskForm| {
+            let entry = MaskEntry::of(&points, (4, 3), form).expect("it has a mask");
+            serde_json::to_string(&entry).expect("JSON")
         };
-        assert_eq!(MaskEntry::of(&points, (4, 3)), Some(expected));
-        assert_eq!(MaskEntry::of(&Points::None, (4, 3)), None);
+        let counts = coco_text(&[4, 1, 2, 1, 4]);
+        assert_eq!(
+            json(MaskForm::Runs),
+            format!(r#"{{"size":[3,4],"counts":"{counts}"}}"#)
+        );
+        assert_eq!(
+            json(MaskForm::Polygons),
+            r#"{"size":[3,4],"polygons":[[1.0,1.0,3.0,1.0,3.0,2.0,1.0,2.0]]}"#
+        );
+        assert_eq!(MaskEntry::of(&Points::None, (4, 3), MaskForm::Runs), None);
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use weir_flow::{Delivery, KeyKind, KeySpec, Notice, RunHeader, Settings, Sink, SinkError, SinkFactory};
 
-use super::event::{write_analytics, write_event, write_header, write_notice};
+use super::event::{write_analytics, write_event_with, write_header, write_notice};
+use super::event_shapes::MaskForm;
 use super::line_file::{LineFile, Rotation};
 use super::target::{StreamFiles, Target, failed, io_failed};
 use super::{SinkKind, required_path};
@@ -44,6 +45,11 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::Flag,
         about: "objects below the operating thresholds of their classes (`class_thresholds` of the model), too, marked as \
                 candidates; default false",
+    },
+    KeySpec {
+        name: "mask_form",
+        kind: KeyKind::OneOf(&["rle", "polygon"]),
+        about: "masks of objects: rle, the run-length encoding of COCO; polygon, outlines of at most 64 corners without holes; default rle",
     },
     KeySpec {
         name: "rotate_size",
@@ -91,6 +97,7 @@ struct JsonlFactory {
     frames: bool,
     drops: bool,
     candidates: bool,
+    masks: MaskForm,
 }
 
 impl JsonlFactory {
@@ -103,6 +110,10 @@ impl JsonlFactory {
             frames: settings.flag("frames", true),
             drops: settings.flag("drops", false),
             candidates: settings.flag("candidates", false),
+            masks: match settings.text("mask_form") {
+                Some("polygon") => MaskForm::Polygons,
+                _ => MaskForm::Runs,
+            },
         }
     }
 }
@@ -117,6 +128,7 @@ impl SinkFactory for JsonlFactory {
             frames: self.frames,
             drops: self.drops,
             candidates: self.candidates,
+            masks: self.masks,
             header: None,
             outputs: BTreeMap::new(),
             line: Vec::new(),
@@ -165,6 +177,7 @@ struct Jsonl {
     drops: bool,
     /// Whether events have candidates.
     candidates: bool,
+    masks: MaskForm,
     /// Header of the files.
     header: Option<Arc<RunHeader>>,
     /// By stream, or under the empty name if all share one. Lines are not buffered: each accepted line is in the file,
@@ -275,13 +288,13 @@ impl Sink for Jsonl {
     }
 
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
-        let frames = self.frames;
+        let (frames, masks) = (self.frames, self.masks);
         if !frames && delivery.ended_tracks.is_empty() && delivery.incidents.is_empty() {
             return Ok(());
         }
         self.append(&delivery.stream, delivery.time_ms, |line| {
             if frames {
-                write_event(delivery, &mut *line)?;
+                write_event_with(delivery, masks, &mut *line)?;
             }
             write_analytics(
                 &delivery.stream,

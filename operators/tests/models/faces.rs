@@ -15,6 +15,39 @@ fn faces(assets: &Path, frame: &Arc<Frame>, results: &mut RequestResults) -> Vec
 }
 
 #[test]
+fn blazeface_finds_the_faces_of_yunet_with_key_points() {
+    let Some(assets) = assets() else { return };
+    for name in ["face_obama1.jpg", "face_biden1.jpg", "face_two_people.jpg"] {
+        let expected = detect(&assets, "yunet_n_320.onnx", "yunet", name);
+        let blazeface = module(
+            &assets,
+            "detect",
+            "blazeface_front_128.onnx",
+            "auto",
+            &Settings::default(),
+        );
+        let mut results = RequestResults::default();
+        let output = blazeface.run(0, &frame(&assets.join("images").join(name)), &mut results);
+        println!("{name}: {:?}", output.objects);
+        for face in &expected {
+            let same = |(_, other): &(usize, &Object)| other.rect.iou(&face.rect) > 0.4;
+            let (index, _) = output.objects.iter().enumerate().find(same).expect("found");
+            let Attribute::Points(points) = &output.attributes[index].attribute else {
+                panic!("no points")
+            };
+            let Points::Face(landmarks) = &face.points else {
+                panic!("no points")
+            };
+            // Eyes and nose; the right eye of a person is the left one in the picture.
+            for (point, landmark) in points.iter().zip(landmarks).take(3) {
+                let apart = (point.at.x - landmark.x).hypot(point.at.y - landmark.y);
+                assert!(apart < 0.15 * face.rect.width(), "{point:?} {landmark:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn portraits_match_by_person_and_not_across() {
     let Some(assets) = assets() else { return };
     let settings = keys(&[("vector", Value::Flag(true))]);

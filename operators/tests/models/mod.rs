@@ -89,7 +89,7 @@ impl Module {
         let mut session = self.model.open(DeviceKind::Cpu).expect("session");
         let inferences = session.run(&items, &mut |_| ()).expect("runs");
         assert_eq!(inferences.len(), items.len());
-        let output = self.operator.output(number, &items, inferences);
+        let output = self.operator.output_beside(number, &items, inferences, results);
         results.add(number, output.clone());
         output
     }

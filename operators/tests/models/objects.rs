@@ -92,6 +92,37 @@ fn a_skier_has_key_points() {
 }
 
 #[test]
+fn a_portrait_is_divided_into_person_and_background() {
+    let Some(assets) = assets() else { return };
+    let text = |text: &str| Value::Text(text.to_owned());
+    let texts = |texts: &[&str]| Value::Texts(texts.iter().map(|text| (*text).to_owned()).collect());
+    let settings = keys(&[
+        ("mean", text("0")),
+        ("std", text("255")),
+        ("labels", texts(&["background", "person"])),
+        ("places", texts(&["middle 0.5 0.6", "corner 0.02 0.02"])),
+    ]);
+    let map = module(&assets, "map", "selfie_seg_144x256.onnx", "class-map", &settings);
+    let picture = frame(&assets.join("images/face_obama1.jpg"));
+    let output = map.run(0, &picture, &mut RequestResults::default());
+    println!("{:?}", output.attributes);
+    let of = |name: &str| {
+        let named = output
+            .attributes
+            .iter()
+            .find(|attribute| &*attribute.name == name);
+        named.map(|attribute| attribute.attribute.clone())
+    };
+    let Some(Attribute::Number { value }) = of("map.person") else {
+        panic!("no share")
+    };
+    assert!((15.0..85.0).contains(&value), "{value}");
+    for (place, class) in [("map@middle", "person"), ("map@corner", "background")] {
+        assert_eq!(of(place).as_ref().and_then(Attribute::word), Some(class));
+    }
+}
+
+#[test]
 fn pictures_are_classified() {
     let Some(assets) = assets() else { return };
     let classify = module(

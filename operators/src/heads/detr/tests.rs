@@ -168,9 +168,9 @@ fn other_shapes_and_values_are_refused() {
     ] {
         assert!(build_of(&outputs, &settings(&["a", "b"])).is_err(), "{outputs:?}");
     }
-    // RTMDet: scores are in the fifth column.
+    // RTMDet has scores in the fifth column.
     let error = build_of(&[("labels", &[100]), ("dets", &[100, 5])], &settings(&["a", "b"])).err();
-    assert!(error.expect("refused").contains("MMDeploy"));
+    assert!(error.expect("refused").contains("dets [queries, 4]"));
     let head = build_of(
         &[("logits", &[1, 2]), ("pred_boxes", &[1, 4])],
         &settings(&["a", "b"]),

@@ -43,6 +43,11 @@ pub(crate) struct Port {
 }
 
 impl Port {
+    /// Its name, and its last size where that is fixed.
+    pub(crate) fn name_and_last_size(&self) -> (&str, Option<usize>) {
+        (&self.name, self.shape.last().copied().flatten())
+    }
+
     fn of(outlet: &Outlet) -> Self {
         let (shape, element) = match outlet.dtype() {
             ValueType::Tensor { ty, shape, .. } => {

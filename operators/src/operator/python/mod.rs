@@ -135,7 +135,8 @@ impl Operator for PythonOperator {
     }
 }
 
-fn whole_frame(frame: &Frame) -> Object {
+/// The object that stands for a frame, to carry its attributes.
+pub(super) fn whole_frame(frame: &Frame) -> Object {
     let (width, height) = frame.size();
     Object {
         class: "frame".into(),

@@ -259,7 +259,10 @@ fn lines(delivered: &DeliveredObject, overlays: &[Overlay], has_tracks: bool) ->
     );
     for (name, attribute) in &delivered.attributes {
         match attribute {
-            Attribute::Number { value } => lines.push(format!("{name} {value:.0}")),
+            Attribute::Number { value } => {
+                let digits = if value.abs() < 10.0 { 1 } else { 0 };
+                lines.push(format!("{name} {value:.digits$}"));
+            }
             Attribute::Text { text, .. } if !text.is_empty() => lines.push(text.clone()),
             Attribute::Class { class, score } => lines.push(format!("{class} {score:.2}")),
             Attribute::Match {

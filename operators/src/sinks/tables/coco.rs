@@ -8,7 +8,7 @@ use weir_flow::{
     Attribute, DeliveredObject, Delivery, KeyKind, KeyPoint, KeySpec, Settings, Sink, SinkError, SinkFactory,
 };
 
-use super::super::event_shapes::MaskEntry;
+use super::super::event_shapes::{MaskEntry, MaskForm};
 use super::super::{SinkKind, required_path};
 use super::categories::Categories;
 use super::csv::FILE_PATH;
@@ -96,7 +96,7 @@ impl Sink for Coco {
             let bbox = [rect.x0, rect.y0, rect.x1 - rect.x0, rect.y1 - rect.y0].map(tenth);
             let score = (f64::from(object.object.score) * 1e4).round() / 1e4;
             let mut row = json!({ "image_id": image, "category_id": category, "bbox": bbox, "score": score });
-            if let Some(mask) = MaskEntry::of(&object.object.points, size) {
+            if let Some(mask) = MaskEntry::of(&object.object.points, size, MaskForm::Runs) {
                 row["segmentation"] = json!(mask);
             }
             let keypoints = object

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{CascadeAnswers, Inference, Item, Operator};
+use weir_flow::{CascadeAnswers, Inference, Item, Object, Operator, Points};
 use weir_policy::StageCounts;
 use weir_policy::gears::StageSetting;
 use weir_types::{DropReason, ModuleId, TileGrid};
@@ -132,9 +132,11 @@ pub(super) fn add_output(
     branch: &mut RequestBranch,
 ) {
     let is_detection = inferences.iter().any(|inference| !inference.objects.is_empty());
-    let mut output = operator.output(module, items, inferences);
+    let mut output = operator.output_beside(module, items, inferences, &branch.results);
     let request = &branch.request;
-    if is_detection && request.frame.privacy.hides() {
+    let has_mask = |object: &Object| matches!(object.points, Points::Mask(_));
+    let is_visible = is_detection || output.objects.iter().any(has_mask);
+    if is_visible && request.frame.privacy.hides() {
         // Before objects are left out that do not count.
         let hidden = request.route.scene.privacy.hidden(&output.objects);
         request.frame.privacy.add(hidden);
