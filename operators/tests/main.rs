@@ -14,6 +14,7 @@ mod describe;
 mod features;
 mod full_disk;
 mod joined;
+mod jumps;
 mod media;
 mod models;
 #[cfg(feature = "nats")]

@@ -104,7 +104,7 @@ pub(crate) fn videos(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Frames of a video, all of which have to be whole.
-fn frames(path: &Path) -> usize {
+pub(crate) fn frames(path: &Path) -> usize {
     let mut source = open(path);
     let mut frames = 0;
     while let Some(frame) = source.next().unwrap() {

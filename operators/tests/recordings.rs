@@ -79,7 +79,7 @@ fn remux(from: &Path, to: &Path, options: Dictionary<'_>, offset_ms: i64) {
 }
 
 /// 300 frames, as a Matroska file or a transport stream.
-fn shipped_as(folder: &Path, name: &str) -> PathBuf {
+pub(crate) fn shipped_as(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     remux(&shipped(), &path, Dictionary::new(), 0);
     path
@@ -202,7 +202,7 @@ fn concealed_pictures_are_marked() {
 }
 
 /// A clip of `frames` pictures with a colour in each quarter: red, green over blue, white.
-fn quarters(path: &Path, frames: u32) {
+pub(crate) fn quarters(path: &Path, frames: u32) {
     let (width, height) = (96_usize, 64_usize);
     let colours = [[220, 20, 20], [20, 200, 20], [20, 20, 220], [240, 240, 240]];
     let samples: Vec<u8> = (0..width * height)
@@ -228,7 +228,7 @@ fn quarters(path: &Path, frames: u32) {
 }
 
 /// Sets the display matrix of the first track.
-fn turn(path: &Path, [a, b, c, d]: [i32; 4]) {
+pub(crate) fn turn(path: &Path, [a, b, c, d]: [i32; 4]) {
     let mut bytes = std::fs::read(path).unwrap();
     let track = bytes.windows(4).position(|name| name == b"tkhd").unwrap();
     let matrix = [a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30];

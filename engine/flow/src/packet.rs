@@ -107,11 +107,14 @@ pub struct Packet {
 /// Receives packets of streams on the threads that read them, so it must return at once and must not call the
 /// tap. For each stream it gets a format, then packets from a key frame on, in the order of reading.
 pub trait PacketObserver: Send + Sync {
-    /// Reports the format of the packets that follow. It is called again when the source was opened again, or
-    /// when its timestamps jumped: later packets do not continue earlier ones.
+    /// Reports the format of the packets that follow. It is called again when the source was opened again, or when times of packets
+    /// have another offset: later packets do not continue earlier ones.
     fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>);
     /// Delivers the next packet.
     fn on_packet(&self, stream: &Arc<str>, packet: &Packet);
+    /// Reports that the clock of the camera jumped and that the next packet, a key frame, is the first since then to begin a file.
+    /// Times of packets continue, so an observer that has no files ignores it.
+    fn on_jump(&self, _stream: &Arc<str>) {}
     /// Reports that the stream has no observable packets while its source is open; the reason is shown to the
     /// user.
     fn on_refused(&self, _stream: &Arc<str>, _reason: &str) {}

@@ -17,6 +17,12 @@ const MAX_HELD_BYTES: usize = 16 << 20;
 /// single frames.
 const MIN_JUMP_MS: f64 = 500.0;
 
+/// Longest step in milliseconds between two pictures after a jump that is believed before the next key frame.
+const MAX_STEP_MS: f64 = 1_000.0;
+
+/// Step in milliseconds that takes the place of one that is not believed.
+const USUAL_STEP_MS: f64 = 40.0;
+
 /// Observers that packets of a stream are withheld from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Withheld {
@@ -67,12 +73,22 @@ struct State {
     format: Option<Result<Arc<PacketFormat>, Arc<str>>>,
     /// Offset in milliseconds that is added to the container's timestamps.
     offset_ms: Option<f64>,
+    jump: Option<Jump>,
+    /// Decoding time of the last picture, on the time base of frames.
+    last_dts_ms: Option<f64>,
     /// Packets by the container's timestamps.
     held: VecDeque<Packet>,
     held_bytes: usize,
     /// Packets for observers that want sound.
     interleaver: Interleaver,
     observers: Vec<Observed>,
+}
+
+/// A jump of time stamps, from when it is known to the next key frame: no file can begin before that. Packets until then belong to
+/// the file before the jump, and their times continue.
+struct Jump {
+    /// Offset from the key frame on; `None` if the source has corrected the time stamps.
+    offset_ms: Option<f64>,
 }
 
 struct Observed {
@@ -156,7 +172,7 @@ impl PacketTap {
     pub fn on_open(&self, format: Result<PacketFormat, String>) {
         let mut state = self.lock();
         state.release(&self.stream);
-        state.offset_ms = None;
+        (state.offset_ms, state.jump, state.last_dts_ms) = (None, None, None);
         state.clear_held();
         state.format = Some(format.map(Arc::new).map_err(Into::into));
         state.announce(&self.stream);
@@ -169,6 +185,12 @@ impl PacketTap {
         state.clear_held();
         state.format = Some(Ok(Arc::new(format)));
         state.announce(&self.stream);
+    }
+
+    /// The clock of the camera jumped before the next packet, whose time stamps are corrected: its times continue. A jump is
+    /// reported with the next key frame.
+    pub fn on_jump(&self) {
+        self.lock().jump.get_or_insert(Jump { offset_ms: None });
     }
 
     /// Handles a packet with the container's timestamps.
@@ -189,7 +211,10 @@ impl PacketTap {
             return;
         }
         match state.offset_ms {
-            Some(offset_ms) => state.publish(&self.stream, packet, offset_ms),
+            Some(offset_ms) => {
+                let offset_ms = state.after_jump(&self.stream, &packet, offset_ms);
+                state.publish(&self.stream, packet, offset_ms);
+            }
             None => state.hold(packet),
         }
     }
@@ -206,13 +231,14 @@ impl PacketTap {
             return;
         }
         let mut state = self.lock();
-        match state.offset_ms {
-            Some(before) if (offset_ms - before).abs() < MIN_JUMP_MS => return,
-            Some(_) => {
-                state.release(&self.stream);
-                state.announce(&self.stream);
+        if let Some(before) = state.offset_ms {
+            let jump = state.jump.as_ref();
+            let known = jump.and_then(|jump| jump.offset_ms).unwrap_or(before);
+            if (offset_ms - known).abs() >= MIN_JUMP_MS {
+                let offset_ms = Some(offset_ms);
+                state.jump = Some(Jump { offset_ms });
             }
-            None => {}
+            return;
         }
         state.offset_ms = Some(offset_ms);
         state.held_bytes = 0;
@@ -256,9 +282,40 @@ impl State {
         }
     }
 
+    /// Offset of the next packet. After a jump, the next key frame begins a file with the new offset; until then times continue.
+    fn after_jump(&mut self, stream: &Arc<str>, packet: &Packet, offset_ms: f64) -> f64 {
+        let Some(jump) = self.jump.take_if(|_| packet.key) else {
+            let last_ms = self.last_dts_ms.filter(|_| self.jump.is_some() && !packet.sound);
+            let is_plausible = |last_ms: f64| {
+                let step_ms = packet.dts_ms + offset_ms - last_ms;
+                step_ms > 0.0 && step_ms <= MAX_STEP_MS
+            };
+            let Some(last_ms) = last_ms.filter(|last_ms| !is_plausible(*last_ms)) else {
+                return offset_ms;
+            };
+            let continuing_ms = last_ms + USUAL_STEP_MS - packet.dts_ms;
+            self.offset_ms = Some(continuing_ms);
+            return continuing_ms;
+        };
+        // Sound before the key frame belongs to the file before it.
+        self.release(stream);
+        let Some(new_ms) = jump.offset_ms else {
+            for observed in &self.observers {
+                observed.observer.on_jump(stream);
+            }
+            return offset_ms;
+        };
+        self.announce(stream);
+        self.offset_ms = Some(new_ms);
+        new_ms
+    }
+
     fn publish(&mut self, stream: &Arc<str>, mut packet: Packet, offset_ms: f64) {
         packet.pts_ms += offset_ms;
         packet.dts_ms += offset_ms;
+        if !packet.sound {
+            self.last_dts_ms = Some(packet.dts_ms);
+        }
         let has_sound = matches!(&self.format, Some(Ok(format)) if format.sound.is_some());
         let interleaves = has_sound && self.wants_sound();
         if !packet.sound {
@@ -325,6 +382,10 @@ mod tests {
     impl PacketObserver for Seen {
         fn on_format(&self, _stream: &Arc<str>, format: &Arc<PacketFormat>) {
             self.push(format.codec.name().to_owned());
+        }
+
+        fn on_jump(&self, _stream: &Arc<str>) {
+            self.push("jump".to_owned());
         }
 
         fn on_packet(&self, _stream: &Arc<str>, packet: &Packet) {
@@ -398,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_reconnect_or_a_jump_packets_begin_with_a_key_frame() {
+    fn after_a_reconnect_packets_begin_with_a_key_frame() {
         let (tap, seen) = (PacketTap::new("north", || 0), Arc::<Seen>::default());
         let _observed = tap.observe(Arc::clone(&seen) as _);
         tap.on_open(format());
@@ -409,13 +470,47 @@ mod tests {
         tap.on_packet(packet(40.0, true));
         tap.on_frame(40.0, 9000.0);
         assert_eq!(seen.take(), "h264 K0/-5@0 h264 K9000/8995@0");
-        tap.on_frame(50_000.0, 9040.0);
-        tap.on_packet(packet(50_000.0, false));
-        tap.on_packet(packet(50_040.0, true));
-        assert_eq!(seen.take(), "h264 K9080/9075@0");
         tap.on_open(Err("it is mjpeg".to_owned()));
         tap.on_packet(packet(0.0, true));
         assert_eq!(seen.take(), "it is mjpeg");
+    }
+
+    #[test]
+    fn a_jump_is_reported_with_the_next_key_frame_and_no_packet_before_it_is_lost() {
+        let (tap, seen) = (PacketTap::new("north", || 0), Arc::<Seen>::default());
+        let _observed = tap.observe(Arc::clone(&seen) as _);
+        tap.on_open(format());
+        tap.on_frame(0.0, 0.0);
+        tap.on_packet(packet(0.0, true));
+        // The source has corrected the time stamps, and the packet with the jump is a key frame.
+        tap.on_jump();
+        tap.on_packet(packet(40.0, true));
+        assert_eq!(seen.take(), "h264 K0/-5@0 jump K40/35@0");
+        tap.on_jump();
+        tap.on_packet(packet(80.0, false));
+        assert_eq!(seen.take(), "80/75@0");
+        tap.on_packet(packet(120.0, true));
+        assert_eq!(seen.take(), "jump K120/115@0");
+        // A jump that only the times of frames show: ahead, back, and time stamps that stand still.
+        for (stamp_ms, pts_ms, between) in [
+            (50_000.0, 160.0, "160/155@0 200/195@0"),
+            (90.0, 240.0, "280/275@0 320/315@0"),
+        ] {
+            tap.on_frame(stamp_ms, pts_ms);
+            tap.on_packet(packet(stamp_ms, false));
+            tap.on_packet(packet(stamp_ms, false));
+            assert_eq!(seen.take(), between);
+            tap.on_packet(packet(stamp_ms + 80.0, true));
+            assert_eq!(
+                seen.take(),
+                format!("h264 K{}/{}@0", pts_ms + 80.0, pts_ms + 75.0)
+            );
+        }
+        // A clock that runs fast: time stamps continue until the key frame.
+        tap.on_frame(170.0, -300.0);
+        tap.on_packet(packet(210.0, false));
+        tap.on_packet(packet(250.0, true));
+        assert_eq!(seen.take(), "360/355@0 h264 K-220/-225@0");
     }
 
     #[test]

@@ -435,7 +435,7 @@ impl FfmpegSource {
         }
         if let Some(tap) = &mut self.tap {
             for packet in before.iter().chain([packet]) {
-                tap.on_packet(packet);
+                tap.on_packet(packet, &mut self.times);
             }
         }
     }

@@ -347,7 +347,7 @@ impl MainReader {
                             return Ok(());
                         }
                     }
-                    reader.on_packet(&packet);
+                    reader.on_packet(&packet, &mut times);
                 }
                 Ok(()) => reader.on_other(&packet, times.offset_ms()),
                 Err(Error::Eof | Error::Exit) => return Ok(()),

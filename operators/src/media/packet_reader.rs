@@ -8,6 +8,7 @@ use ffmpeg_next::format::stream::Stream;
 use ffmpeg_next::{Packet, codec};
 use weir_flow::{PacketCodec, PacketFormat, PacketTap};
 
+use super::packet_times::PacketTimes;
 use super::sound::Sound;
 use super::{ffi, parameter_sets};
 
@@ -70,6 +71,8 @@ pub(super) struct PacketReader {
     sound: Option<Sound>,
     /// When a packet without a time is decoded.
     next_dts_ms: f64,
+    /// A key frame of which the next packet shows whether it is the first after a jump of the clock.
+    undecided: Option<Packet>,
 }
 
 impl PacketReader {
@@ -80,6 +83,7 @@ impl PacketReader {
             tick_ms,
             sound,
             next_dts_ms: 0.0,
+            undecided: None,
         }
     }
 
@@ -96,7 +100,23 @@ impl PacketReader {
         }
     }
 
-    pub(super) fn on_packet(&mut self, packet: &Packet) {
+    /// Hands over a packet that `times` has corrected. A key frame whose time stamp is suspect follows with the next packet, so that
+    /// a file begins with it if the clock jumped before it.
+    pub(super) fn on_packet(&mut self, packet: &Packet, times: &mut PacketTimes) {
+        if times.take_jump() {
+            self.tap.on_jump();
+        }
+        if let Some(before) = self.undecided.take() {
+            self.give(&before);
+        }
+        if packet.is_key() && times.has_suspect() {
+            self.undecided = Some(packet.clone());
+        } else {
+            self.give(packet);
+        }
+    }
+
+    fn give(&mut self, packet: &Packet) {
         // Also while nobody observes it: what begins later has to know.
         if let Some(format) = self.new_format(packet) {
             self.format = format.clone();
@@ -141,6 +161,9 @@ impl PacketReader {
 
     /// No packets follow.
     pub(super) fn on_end(&mut self) {
+        if let Some(before) = self.undecided.take() {
+            self.give(&before);
+        }
         let end_ms = self.next_dts_ms;
         self.give_sound(|sound| sound.end(end_ms));
         self.tap.on_end();
@@ -162,5 +185,88 @@ impl PacketReader {
 impl Drop for PacketReader {
     fn drop(&mut self) {
         self.on_end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use weir_flow::PacketObserver;
+
+    use super::*;
+
+    /// Formats, key frames, other packets and jumps, a letter each.
+    #[derive(Default)]
+    struct Seen(Mutex<String>);
+
+    impl Seen {
+        fn push(&self, letter: char) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(letter);
+        }
+    }
+
+    impl PacketObserver for Seen {
+        fn on_format(&self, _stream: &Arc<str>, _format: &Arc<PacketFormat>) {
+            self.push('F');
+        }
+
+        fn on_packet(&self, _stream: &Arc<str>, packet: &weir_flow::Packet) {
+            self.push(if packet.key { 'K' } else { 'p' });
+        }
+
+        fn on_jump(&self, _stream: &Arc<str>) {
+            self.push('|');
+        }
+    }
+
+    /// Observed packets of a live camera with a key frame at each fifth packet; `moved` is added to the time stamp by number.
+    fn observed(moved: impl Fn(i64) -> i64) -> String {
+        let (tap, seen) = (PacketTap::new("north", || 0), Arc::<Seen>::default());
+        let subscription = tap.observe(Arc::clone(&seen) as _);
+        let format = PacketFormat {
+            codec: PacketCodec::H264,
+            extradata: Arc::new([]),
+            width: 64,
+            height: 48,
+            turn: None,
+            sample_aspect: None,
+            sound: None,
+        };
+        tap.on_open(Ok(format.clone()));
+        tap.on_frame(0.0, 0.0);
+        let mut reader = PacketReader::new(Arc::clone(&tap), format, 1.0, None);
+        let mut times = PacketTimes::new(1.0, 25.0, true);
+        for number in 0..20 {
+            let mut packet = Packet::copy(&[0; 4]);
+            let stamp = Some(number * 40 + moved(number));
+            packet.set_dts(stamp);
+            packet.set_pts(stamp);
+            if number % 5 == 0 {
+                packet.set_flags(codec::packet::Flags::KEY);
+            }
+            times.correct(&mut packet, None, 40.0 * number as f64);
+            reader.on_packet(&packet, &mut times);
+        }
+        drop((reader, subscription));
+        seen.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    #[test]
+    fn jump_of_a_live_camera_at_a_key_frame_is_reported_before_that_frame() {
+        let from = |first: i64| move |number: i64| if number < first { 0 } else { 3_600_000 };
+        assert_eq!(observed(|_| 0), "FKppppKppppKppppKpppp");
+        assert_eq!(observed(from(10)), "FKppppKpppp|KppppKpppp");
+        assert_eq!(observed(from(12)), "FKppppKppppKpppp|Kpppp");
+        assert_eq!(observed(from(19)), "FKppppKppppKppppKpppp");
+        // A wild time stamp of a key frame, and of the last packet that was read.
+        let wild = |number: i64| {
+            if number == 5 || number == 19 {
+                -3_600_000
+            } else {
+                0
+            }
+        };
+        assert_eq!(observed(wild), "FKppppKppppKppppKpppp");
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct PacketTimes {
     least_lag: Option<(f64, f64)>,
     /// Wild stamps and jumps.
     discontinuities: u64,
+    /// Whether the clock jumped since the last call of [`PacketTimes::take_jump`].
+    has_jumped: bool,
 }
 
 impl PacketTimes {
@@ -77,12 +79,24 @@ impl PacketTimes {
             shift: 0,
             least_lag: None,
             discontinuities: 0,
+            has_jumped: false,
         }
     }
 
     /// Wild stamps and jumps so far.
     pub(super) fn discontinuities(&self) -> u64 {
         self.discontinuities
+    }
+
+    /// Whether a jump of the clock became known since the last call: it was before the last packet, or before the one before it if
+    /// that [waited for a witness](PacketTimes::has_suspect).
+    pub(super) fn take_jump(&mut self) -> bool {
+        std::mem::take(&mut self.has_jumped)
+    }
+
+    /// Whether only the next packet shows that the stamp of the last one was wild, or the first after a jump.
+    pub(super) fn has_suspect(&self) -> bool {
+        self.suspect.is_some()
     }
 
     /// Correction in milliseconds that packets have now.
@@ -181,8 +195,7 @@ impl PacketTimes {
                     self.believe(stamp)
                 }
                 (Some(_), _) => {
-                    self.discontinuities += 1;
-                    self.offset = expected.saturating_sub(stamp);
+                    self.rebase(stamp, expected);
                     self.believe(stamp)
                 }
                 (None, Some(witness)) if self.follows(last, witness) => {
@@ -227,7 +240,13 @@ impl PacketTimes {
         if !self.is_live && step > 0 && step <= most {
             return;
         }
+        self.rebase(stamp, given);
+    }
+
+    /// Media time continues with `given` at `stamp`.
+    fn rebase(&mut self, stamp: i64, given: i64) {
         self.discontinuities += 1;
+        self.has_jumped = true;
         self.offset = given.saturating_sub(stamp);
     }
 
@@ -296,6 +315,39 @@ mod tests {
                 "{jump} {is_live} {looks_ahead}"
             );
         }
+    }
+
+    /// Numbers of the packets after which a jump became known, for stamps as [`corrected`] has them.
+    fn jumps(stamps: &[i64], is_live: bool) -> Vec<usize> {
+        let mut times = PacketTimes::new(1.0, 25.0, is_live);
+        let mut found = Vec::new();
+        for (index, stamp) in stamps.iter().enumerate() {
+            let mut packet = Packet::empty();
+            packet.set_dts(Some(*stamp));
+            let witness = stamps.get(index + 1).copied();
+            let witness = witness.filter(|_| times.wants_witness(&packet));
+            times.correct(&mut packet, witness, 7.0 + 40.0 * index as f64);
+            found.extend(times.take_jump().then_some(index));
+            assert!(!times.has_suspect() || is_live);
+        }
+        found
+    }
+
+    #[test]
+    fn a_jump_is_reported_at_its_packet_or_the_one_after_and_a_wild_stamp_never() {
+        let mut stamps = even(200);
+        for index in [40, 90] {
+            stamps[index] += 37_600_000;
+        }
+        for stamp in &mut stamps[150..] {
+            *stamp -= 1_000_000;
+        }
+        assert_eq!(jumps(&stamps, false), [150]);
+        assert_eq!(jumps(&stamps, true), [151]);
+        for stamp in &mut stamps[150..] {
+            *stamp += 1_000_000 + 6_000;
+        }
+        assert_eq!(jumps(&stamps, false), [0; 0], "a pause of a recording");
     }
 
     #[test]

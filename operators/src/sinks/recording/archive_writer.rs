@@ -194,6 +194,11 @@ impl Writer for ArchiveWriter {
         }
     }
 
+    fn on_jump(&mut self, stream: &Arc<str>) {
+        // The name of a segment is the time of its first packet: the next one has the time after the jump.
+        self.close(stream);
+    }
+
     fn on_other(&mut self, message: ArchiveMessage) {
         match message {
             ArchiveMessage::StreamRemoved(removed) => {

@@ -27,6 +27,8 @@ pub(super) struct Queue<T> {
 pub(super) enum Message<T> {
     Format(Arc<str>, Arc<PacketFormat>),
     Packet(Arc<str>, Packet),
+    /// The clock of the camera jumped before the next packet, which is a key frame.
+    Jump(Arc<str>),
     /// The stream has nothing to record, for this reason.
     Refused(Arc<str>, String),
     Other(T),
@@ -86,7 +88,7 @@ impl<T> Queue<T> {
                 match &message {
                     Message::Packet(_, packet) => state.bytes -= packet.data.len(),
                     Message::Other(_) => state.others -= 1,
-                    Message::Format(..) | Message::Refused(..) | Message::Idle => {}
+                    Message::Format(..) | Message::Jump(_) | Message::Refused(..) | Message::Idle => {}
                 }
                 return Some(message);
             }
@@ -149,6 +151,10 @@ impl<T: Send> PacketObserver for Queue<T> {
         state.torn.remove(stream);
         state.bytes += packet.data.len();
         self.add(state, Message::Packet(Arc::clone(stream), packet.clone()));
+    }
+
+    fn on_jump(&self, stream: &Arc<str>) {
+        self.add(self.lock(), Message::Jump(Arc::clone(stream)));
     }
 
     fn on_refused(&self, stream: &Arc<str>, reason: &str) {

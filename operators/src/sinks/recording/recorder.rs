@@ -22,6 +22,8 @@ pub(super) trait Writer: Send + 'static {
 
     fn on_format(&mut self, stream: &Arc<str>, format: &Arc<PacketFormat>);
     fn on_packet(&mut self, stream: &Arc<str>, packet: &Packet);
+    /// The clock of the camera jumped before the next packet, which is a key frame and whose time continues.
+    fn on_jump(&mut self, _stream: &Arc<str>) {}
     fn on_other(&mut self, other: Self::Other);
     /// A second has passed, with or without packets.
     fn on_tick(&mut self);
@@ -95,6 +97,7 @@ impl<T: Send + 'static> Recorder<T> {
                 match message {
                     Message::Format(stream, format) => writer.on_format(&stream, &format),
                     Message::Packet(stream, packet) => writer.on_packet(&stream, &packet),
+                    Message::Jump(stream) => writer.on_jump(&stream),
                     Message::Refused(stream, reason) => {
                         tracing::error!(%stream, "it is not recorded: {reason}");
                     }
