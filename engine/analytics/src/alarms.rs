@@ -16,11 +16,17 @@ const MAX_KNOWN: usize = 4_096;
 /// Incidents that were held back and whose descriptions may follow.
 const MAX_HELD: usize = 1_024;
 
+/// Longest time that an alarm waits for others to be in its message.
+const MAX_GROUP_S: f64 = 3_600.0;
+
 /// Limits on alarms; without any, all alarms are sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AlarmLimits {
     /// Shortest time between two alarms of one rule of one stream, in milliseconds.
     pub cooldown_ms: u64,
+    /// Time from an alarm within which the other alarms of its rule are in its message, in milliseconds; the cool-down holds back those
+    /// after it.
+    pub group_ms: u64,
     /// Times at which no alarm is sent.
     pub quiet: Option<Schedule>,
 }
@@ -70,6 +76,14 @@ struct Rule {
     last_ms: u64,
 }
 
+impl Rule {
+    /// Whether an alarm is in the message of the last one that was sent.
+    fn is_grouped(&self, now_ms: u64, group_ms: u64) -> bool {
+        self.sent_ms
+            .is_some_and(|sent_ms| now_ms.abs_diff(sent_ms) < group_ms)
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Known {
     is_sent: bool,
@@ -106,6 +120,7 @@ impl AlarmGate {
         if !is_over {
             self.remember(&incident.id, held.is_none(), now_ms);
         }
+        let group_ms = self.limits.group_ms;
         let rule = self.rule(stream, &incident.transform);
         rule.last_ms = now_ms;
         if let Some(by) = held {
@@ -116,7 +131,9 @@ impl AlarmGate {
             self.held.push_back(Arc::clone(&incident.id));
             return AlarmVerdict::Held(by);
         }
-        rule.sent_ms = Some(now_ms);
+        if !rule.is_grouped(now_ms, group_ms) {
+            rule.sent_ms = Some(now_ms);
+        }
         AlarmVerdict::Alarm {
             held_back: std::mem::take(&mut rule.held),
         }
@@ -144,9 +161,11 @@ impl AlarmGate {
             return Some(HeldBy::Quiet);
         }
         let key = (Arc::clone(stream), Arc::clone(&incident.transform));
-        let sent_ms = self.rules.get(&key)?.sent_ms?;
+        let rule = self.rules.get(&key)?;
+        let sent_ms = rule.sent_ms?;
         // A clock that was set back by more than the cool-down holds nothing back.
-        (now_ms.abs_diff(sent_ms) < self.limits.cooldown_ms).then_some(HeldBy::Cooldown)
+        let is_cooling = now_ms.abs_diff(sent_ms) < self.limits.cooldown_ms;
+        (is_cooling && !rule.is_grouped(now_ms, self.limits.group_ms)).then_some(HeldBy::Cooldown)
     }
 
     fn rule(&mut self, stream: &Arc<str>, transform: &Arc<str>) -> &mut Rule {
@@ -176,7 +195,7 @@ impl AlarmGate {
 }
 
 impl AlarmLimits {
-    /// Reads `cooldown`, `quiet_hours`, `quiet_days`, `quiet_except` and `timezone`.
+    /// Reads `cooldown`, `group_wait`, `quiet_hours`, `quiet_days`, `quiet_except` and `timezone`.
     ///
     /// # Errors
     /// All faults of these keys.
@@ -203,6 +222,22 @@ impl AlarmLimits {
                 hint: Some("name the zone whose clock they are of, such as \"Europe/Berlin\"".to_owned()),
             });
         }
+        let group_s = settings.number("group_wait", 0.0);
+        if group_s > MAX_GROUP_S {
+            faults.push(KeyFault {
+                key: "group_wait",
+                message: "`group_wait` is at most an hour: alarms wait for it".to_owned(),
+                hint: Some("`cooldown` is the shortest time between two messages".to_owned()),
+            });
+        }
+        if group_s > 0.0 && settings.flag("updates", false) {
+            faults.push(KeyFault {
+                key: "updates",
+                message: "`updates` has no meaning with `group_wait`: each incident is in one message"
+                    .to_owned(),
+                hint: Some("leave one of them out".to_owned()),
+            });
+        }
         let schedule = Schedule {
             hours: taken("quiet_hours", hours, &mut faults),
             days: taken("quiet_days", days, &mut faults),
@@ -214,6 +249,7 @@ impl AlarmLimits {
         }
         Ok(Self {
             cooldown_ms: (settings.number("cooldown", 0.0) * 1e3).round() as u64,
+            group_ms: (group_s * 1e3).round() as u64,
             quiet: is_quiet_sometimes.then_some(schedule),
         })
     }

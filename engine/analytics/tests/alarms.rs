@@ -59,7 +59,7 @@ proptest! {
         is_quiet_at_night in any::<bool>(),
     ) {
         let quiet = is_quiet_at_night.then(nights);
-        let limits = AlarmLimits { cooldown_ms: cooldown_s * 1_000, quiet: quiet.clone() };
+        let limits = AlarmLimits { cooldown_ms: cooldown_s * 1_000, group_ms: 0, quiet: quiet.clone() };
         let mut gate = AlarmGate::new(limits);
         let stream: Arc<str> = "north".into();
         let mut now_ms = BEGIN_MS;
@@ -108,7 +108,7 @@ proptest! {
 fn a_clock_set_back_by_more_than_the_cooldown_holds_nothing_back() {
     let mut gate = AlarmGate::new(AlarmLimits {
         cooldown_ms: 60_000,
-        quiet: None,
+        ..AlarmLimits::default()
     });
     let mut at = |number: usize, time_ms: u64| {
         gate.on_event(&"north".into(), &incident(number, "gate", Phase::Ended, time_ms))
@@ -119,10 +119,30 @@ fn a_clock_set_back_by_more_than_the_cooldown_holds_nothing_back() {
 }
 
 #[test]
+fn cooldown_holds_back_alarms_after_the_group_of_the_last_one() {
+    let mut gate = AlarmGate::new(AlarmLimits {
+        cooldown_ms: 60_000,
+        group_ms: 20_000,
+        quiet: None,
+    });
+    let mut at = |number: usize, after_ms: u64| {
+        let incident = incident(number, "gate", Phase::Began, BEGIN_MS + after_ms);
+        gate.on_event(&"north".into(), &incident)
+    };
+    for (number, after_ms) in [0, 10_000, 19_999].into_iter().enumerate() {
+        assert_eq!(at(number, after_ms), AlarmVerdict::Alarm { held_back: 0 });
+    }
+    assert_eq!(at(3, 20_000), AlarmVerdict::Held(HeldBy::Cooldown));
+    assert_eq!(at(4, 59_999), AlarmVerdict::Held(HeldBy::Cooldown));
+    assert_eq!(at(5, 60_000), AlarmVerdict::Alarm { held_back: 2 });
+    assert_eq!(at(6, 79_999), AlarmVerdict::Alarm { held_back: 0 });
+}
+
+#[test]
 fn endless_incidents_and_rules_take_bounded_memory() {
     let mut gate = AlarmGate::new(AlarmLimits {
         cooldown_ms: 60_000,
-        quiet: None,
+        ..AlarmLimits::default()
     });
     for number in 0..4_500 {
         let rule = format!("rule-{number}");
@@ -148,15 +168,27 @@ fn keys_describe_limits_and_faults_name_their_keys() {
     let texts = |text: &str| Value::Texts(vec![text.to_owned()]);
     let limits = AlarmLimits::read(&settings(&[
         ("cooldown", Value::Number(300.0)),
+        ("group_wait", Value::Number(30.0)),
         ("quiet_hours", text("22:00-06:00")),
         ("timezone", text("Europe/Berlin")),
     ]));
     let expected = AlarmLimits {
         cooldown_ms: 300_000,
+        group_ms: 30_000,
         quiet: Some(nights()),
     };
     assert_eq!(limits, Ok(expected));
     for (keys, key, message) in [
+        (
+            vec![("group_wait", Value::Number(3_601.0))],
+            "group_wait",
+            "at most an hour",
+        ),
+        (
+            vec![("group_wait", Value::Number(1.0)), ("updates", Value::Flag(true))],
+            "updates",
+            "with `group_wait`",
+        ),
         (
             vec![("quiet_hours", text("22-6"))],
             "quiet_hours",
@@ -194,7 +226,7 @@ fn keys_describe_limits_and_faults_name_their_keys() {
 fn incident_that_was_held_back_is_known_as_such() {
     let limits = AlarmLimits {
         cooldown_ms: 60_000,
-        quiet: None,
+        ..AlarmLimits::default()
     };
     let mut gate = AlarmGate::new(limits);
     let stream: Arc<str> = "north".into();

@@ -1,4 +1,6 @@
-//! Keys that sinks share which send alarms: the shortest time between two, and quiet hours.
+//! Keys that sinks share which send alarms: the shortest time between two, the time that alarms are collected for, and quiet hours.
+
+use std::time::Duration;
 
 use weir_analytics::{AlarmGate, AlarmLimits};
 use weir_flow::{KeyFault, KeyKind, KeySpec, Settings, SinkError};
@@ -7,6 +9,12 @@ pub(super) const COOLDOWN: KeySpec = KeySpec {
     name: "cooldown",
     kind: KeyKind::Duration,
     about: "shortest time between two alarms of one rule of one camera; alarms in between are held back, and the next one has their number (default none)",
+};
+
+pub(super) const GROUP_WAIT: KeySpec = KeySpec {
+    name: "group_wait",
+    kind: KeyKind::Duration,
+    about: "alarms of one rule of one camera within that time of the first are one message, sent when the time is over, with the ids of all as `incidents` and the first picture; at most `\"1h\"` (default each is a message, sent at once)",
 };
 
 pub(super) const QUIET_HOURS: KeySpec = KeySpec {
@@ -32,6 +40,12 @@ pub(super) const TIMEZONE: KeySpec = KeySpec {
     kind: KeyKind::Text,
     about: "time zone of `quiet_hours` and of the times in messages, such as `\"Europe/Berlin\"`; required with quiet hours (default UTC)",
 };
+
+/// Time for which an alarm waits for others of its rule to be in its message; `None`: alarms are messages of their own.
+pub(super) fn group_wait(settings: &Settings) -> Option<Duration> {
+    let seconds = settings.number(GROUP_WAIT.name, 0.0);
+    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
+}
 
 /// Faults in these keys.
 pub(super) fn faults(settings: &Settings) -> Vec<KeyFault> {

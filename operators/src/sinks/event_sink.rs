@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use weir_analytics::{AlarmGate, AlarmVerdict, HeldBy};
@@ -11,7 +12,7 @@ use weir_flow::{
 
 use super::alarm_keys;
 use super::event::{described_value, incident_value, track_value};
-use super::outbox::{Message, Outbox};
+use super::outbox::{GroupKey, Message, Outbox};
 
 pub(super) const TRACKS: KeySpec = KeySpec {
     name: "tracks",
@@ -110,6 +111,10 @@ pub(super) struct EventSink<T> {
     descriptions: Option<bool>,
     gate: AlarmGate,
     held: HeldAlarms,
+    /// Time for which alarms of a rule are collected for one message.
+    group_wait: Option<Duration>,
+    /// Alarms in the messages of earlier ones.
+    grouped: u64,
     topic: T,
 }
 
@@ -128,6 +133,8 @@ impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
                 .then(|| settings.flag(DESCRIPTIONS.name, true)),
             gate: alarm_keys::gate(settings)?,
             held: HeldAlarms::new(settings),
+            group_wait: alarm_keys::group_wait(settings),
+            grouped: 0,
             topic,
         })
     }
@@ -145,7 +152,8 @@ impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
         for track in ended_tracks.iter().filter(|_| self.tracks) {
             let id = format!("{stream}/track/{}", track.id);
             let event = track_value(stream, track);
-            self.send(stream, EventKind::Track, id, &event, None);
+            self.outbox
+                .push(self.message(stream, EventKind::Track, id, &event, None));
         }
         for incident in incidents {
             let verdict = self.gate.on_event(stream, incident);
@@ -159,7 +167,20 @@ impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
             let id = format!("{}/{}/{}", incident.id, incident.phase.name(), incident.time_ms);
             let event = with_held_back(stream, incident, held_back);
             let picture = self.picture(incident);
-            self.send(stream, EventKind::Incident, id, &event, picture);
+            let message = self.message(stream, EventKind::Incident, id, &event, picture);
+            match self.group_wait {
+                None => self.outbox.push(message),
+                Some(wait) => {
+                    let key = GroupKey {
+                        transform: Arc::clone(&incident.transform),
+                        incident: Arc::clone(&incident.id),
+                        time_ms: incident.time_ms,
+                        held_back,
+                        wait,
+                    };
+                    self.grouped += u64::from(self.outbox.push_grouped(message, key));
+                }
+            }
         }
     }
 
@@ -169,21 +190,21 @@ impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
         picture.filter(|picture| !picture.jpeg().is_empty()).cloned()
     }
 
-    fn send(
+    fn message(
         &self,
         stream: &Arc<str>,
         kind: EventKind,
         id: String,
         event: &Value,
         picture: Option<Arc<BestShot>>,
-    ) {
-        self.outbox.push(Message {
+    ) -> Message {
+        Message {
             stream: Arc::clone(stream),
             id,
             body: event.to_string().into_bytes(),
             topic: (self.topic)(stream, kind),
             picture,
-        });
+        }
     }
 }
 
@@ -220,6 +241,9 @@ impl<T: Fn(&str, EventKind) -> String + Send> Sink for EventSink<T> {
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = self.outbox.counts();
         self.held.add_to(&mut counts);
+        if self.group_wait.is_some() {
+            counts.insert("grouped", self.grouped);
+        }
         counts
     }
 

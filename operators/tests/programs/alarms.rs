@@ -383,6 +383,67 @@ fn a_wait_that_a_service_asks_for_is_kept() {
     assert_eq!(ids, ["north/gate/0", "north/gate/1", "north/gate/2"]);
 }
 
+/// The requests for five alarms of one rule at 0, 10, 29, 40 and 300 seconds, of which the second and third have pictures.
+fn grouped(keys: &[(&str, Value)]) -> (Vec<Request>, BTreeMap<&'static str, u64>) {
+    let server = Server::taking();
+    let mut keys = keys.to_vec();
+    keys.extend([("url", text(&server.url)), ("group_wait", Value::Number(30.0))]);
+    let mut webhook = open("webhook", &keys);
+    for (number, after_s) in [0, 10, 29, 40, 300].into_iter().enumerate() {
+        let began = Incident {
+            best: pictured(number).best.filter(|_| number == 1 || number == 2),
+            ..person(number, TIME_MS + after_s * 1_000)
+        };
+        let ended = Incident {
+            phase: Phase::Ended,
+            ..began.clone()
+        };
+        give(&mut *webhook, began);
+        give(&mut *webhook, ended);
+    }
+    // The last message need not wait for its time.
+    webhook.finish().unwrap();
+    (server.requests(), webhook.counts())
+}
+
+#[test]
+fn alarms_within_the_time_of_a_group_are_one_message_with_every_id_and_the_first_picture() {
+    let (requests, counts) = grouped(&[]);
+    let sent: Vec<(Json, Json)> = requests
+        .iter()
+        .map(|request| (request.json()["id"].clone(), request.json()["incidents"].clone()))
+        .collect();
+    let first = ["north/gate/0", "north/gate/1", "north/gate/2"];
+    assert_eq!(
+        sent,
+        [
+            (json!("north/gate/0"), json!(first)),
+            (json!("north/gate/3"), Json::Null),
+            (json!("north/gate/4"), Json::Null),
+        ]
+    );
+    assert_eq!(
+        (counts["events"], counts["delivered"], counts["grouped"]),
+        (3, 3, 2),
+        "{counts:?}"
+    );
+
+    let (requests, counts) = grouped(&with_picture(preset(
+        "discord",
+        &[("body", "{{ text }} {{ incidents|join(\" \") }}")],
+    )));
+    let parts_of = parts(&requests[0]);
+    let message: Json = serde_json::from_slice(&parts_of[0].1).unwrap();
+    let text_of = format!("{TITLE}\n{TEXT}; 3 incidents in this message {}", first.join(" "));
+    assert_eq!(message["content"], text_of);
+    assert_eq!((parts_of.len(), &parts_of[1].1[..]), (2, JPEG));
+    assert_eq!(counts["grouped"], 2);
+    let (requests, counts) = grouped(&[("cooldown", Value::Number(60.0))]);
+    assert_eq!((requests.len(), counts["held_cooldown"]), (2, 1));
+    assert_eq!(requests[0].json()["incidents"], json!(first));
+    assert_eq!(requests[1].json()["held_back"], 1);
+}
+
 #[test]
 fn alarms_within_the_cooldown_and_at_night_are_held_back_and_counted() {
     let server = Server::taking();

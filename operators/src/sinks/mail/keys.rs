@@ -75,6 +75,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         "timeout of one attempt (default `\"10s\"`)",
     ),
     alarm_keys::COOLDOWN,
+    alarm_keys::GROUP_WAIT,
     alarm_keys::QUIET_HOURS,
     alarm_keys::QUIET_DAYS,
     alarm_keys::QUIET_EXCEPT,

@@ -11,6 +11,7 @@ use weir_flow::SinkError;
 use super::backoff::Backoff;
 use super::books::Books;
 use super::dead_letters::DeadLetters;
+use super::groups::GroupKey;
 use super::held::{Held, HeldEvents};
 use super::message::{Message, Outcome, Transport};
 use super::queue::Queue;
@@ -91,6 +92,19 @@ impl Outbox {
         }
     }
 
+    /// Hands an alarm over that is one message with others of its rule. Returns whether an earlier one has it in its message.
+    pub(in crate::sinks) fn push_grouped(&self, message: Message, key: GroupKey) -> bool {
+        match self.queue.push_grouped(message, key, now()) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(message) => self
+                .books
+                .give_up(&message, "too many events wait for the receiver"),
+        }
+        self.books.events.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+
     /// Counts of the outbox by name, with the events that are still queued.
     pub(in crate::sinks) fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.books.counts(self.queue.len())
@@ -106,7 +120,7 @@ impl Outbox {
     /// # Errors
     /// Events were lost, or the thread panicked.
     pub(in crate::sinks) fn finish(&mut self) -> Result<(), SinkError> {
-        self.queue.close();
+        self.queue.close(now());
         let ended = self.thread.take().map(JoinHandle::join);
         // Closed, so that another run may have it.
         self.books.close();
@@ -129,7 +143,7 @@ impl Outbox {
 
 impl Drop for Outbox {
     fn drop(&mut self) {
-        self.queue.close();
+        self.queue.close(now());
     }
 }
 
@@ -152,8 +166,12 @@ struct Delivery<T> {
 impl<T: Transport> Delivery<T> {
     fn run(&mut self) {
         loop {
-            self.transport.on_idle();
+            // Attempts alone contact a side that is not reached, by their back-off.
+            if self.unreached.is_none() || self.held.is_empty() {
+                self.transport.on_idle();
+            }
             let (now, is_closed) = (now(), self.queue.is_closed());
+            self.queue.complete_groups(now);
             if is_closed {
                 self.flush(now);
             } else {
@@ -338,4 +356,63 @@ impl<T: Transport> Delivery<T> {
 )]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    /// Calls of a transport that does not reach the other side at first.
+    #[derive(Debug, PartialEq)]
+    enum Call {
+        Attempt,
+        Idle,
+    }
+
+    struct Unreached {
+        calls: Sender<Call>,
+        left: u32,
+    }
+
+    impl Transport for Unreached {
+        fn attempt(&mut self, _message: &Message) -> Outcome {
+            let _ = self.calls.send(Call::Attempt);
+            if self.left == 0 {
+                return Outcome::Delivered;
+            }
+            self.left -= 1;
+            Outcome::Unreached("nothing listens".to_owned())
+        }
+
+        fn on_idle(&mut self) {
+            let _ = self.calls.send(Call::Idle);
+        }
+    }
+
+    #[test]
+    fn a_side_that_is_not_reached_is_contacted_by_attempts_alone() {
+        let (calls, called) = channel();
+        let transport = Unreached { calls, left: 4 };
+        let options = OutboxOptions {
+            max_messages: 8,
+            max_bytes: 1 << 10,
+            give_up_after: Duration::from_secs(600),
+            dead_letters: None,
+        };
+        let mut outbox = Outbox::start("test", transport, options).expect("a thread");
+        outbox.push(Message {
+            stream: "north".into(),
+            id: "1".to_owned(),
+            body: b"{}".to_vec(),
+            topic: String::new(),
+            picture: None,
+        });
+        let from_first = called.iter().skip_while(|call| *call == Call::Idle);
+        let until_delivered: Vec<Call> = from_first.take(5).collect();
+        assert_eq!(until_delivered, [const { Call::Attempt }; 5]);
+        assert_eq!(called.recv(), Ok(Call::Idle), "it is reached");
+        outbox.finish().expect("it is delivered");
+    }
 }

@@ -3,7 +3,7 @@
 //!
 //! An event is delivered once the other side has acknowledged it; until then it is tried again, so it may arrive twice. Events
 //! leave in the order in which they came, but for one that the other side fails on again and again: others go past it. What is
-//! given up is in the file of dead letters, or counted as lost.
+//! given up is in the file of dead letters, or counted as lost. Alarms of one rule can be one message: see `groups`.
 
 mod backoff;
 mod books;
@@ -11,13 +11,15 @@ mod books;
 mod connections;
 mod dead_letters;
 mod delivery;
+mod groups;
 mod held;
 mod message;
 mod queue;
 
-pub(super) use backoff::Backoff;
+pub(crate) use backoff::Backoff;
 #[cfg(any(feature = "kafka", feature = "nats"))]
 pub(super) use connections::{Connections, Connector, Line};
 pub(super) use dead_letters::DeadLetters;
 pub(super) use delivery::{Outbox, OutboxOptions};
+pub(super) use groups::GroupKey;
 pub(super) use message::{Message, Outcome, Transport};

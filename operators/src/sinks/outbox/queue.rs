@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::groups::{Complete, GroupKey, Groups};
 use super::message::Message;
 
 /// See the module.
@@ -16,11 +17,28 @@ pub(super) struct Queue {
 
 struct State {
     messages: VecDeque<Waiting>,
+    /// Alarms that wait for others of their rule.
+    groups: Groups,
     /// Those that were taken, and neither delivered nor given up.
     taken: usize,
-    /// Bytes of the messages that wait and of those that were taken.
+    /// Bytes of the messages and groups that wait and of the messages that were taken.
     bytes: usize,
     is_closed: bool,
+}
+
+impl State {
+    fn has_room(&self, queue: &Queue, bytes: usize) -> bool {
+        !self.is_closed
+            && self.messages.len() + self.groups.len() < queue.max_messages
+            && self.bytes + bytes <= queue.max_bytes
+    }
+
+    /// The message of a group follows those that wait.
+    fn on_complete(&mut self, complete: Complete, since: Instant) {
+        let Complete { message, bytes } = complete;
+        self.bytes = self.bytes.saturating_sub(bytes) + message.bytes();
+        self.messages.push_back(Waiting { message, since });
+    }
 }
 
 /// An event, and since when it waits.
@@ -34,6 +52,7 @@ impl Queue {
         Self {
             state: Mutex::new(State {
                 messages: VecDeque::new(),
+                groups: Groups::default(),
                 taken: 0,
                 bytes: 0,
                 is_closed: false,
@@ -48,10 +67,7 @@ impl Queue {
     pub(super) fn push(&self, message: Message, since: Instant) -> Result<(), Message> {
         let mut state = self.lock();
         let bytes = message.bytes();
-        if state.is_closed
-            || state.messages.len() >= self.max_messages
-            || state.bytes + bytes > self.max_bytes
-        {
+        if !state.has_room(self, bytes) {
             return Err(message);
         }
         state.bytes += bytes;
@@ -59,6 +75,36 @@ impl Queue {
         drop(state);
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// Adds an alarm to the group of its rule, and returns whether it is in the message of an earlier one; or gives it back where there
+    /// is no room.
+    pub(super) fn push_grouped(
+        &self,
+        message: Message,
+        key: GroupKey,
+        now: Instant,
+    ) -> Result<bool, Message> {
+        let mut state = self.lock();
+        if !state.has_room(self, message.bytes() + key.incident.len()) {
+            return Err(message);
+        }
+        let added = state.groups.add(message, key, now);
+        state.bytes += added.bytes;
+        if let Some(complete) = added.complete {
+            state.on_complete(complete, now);
+            drop(state);
+            self.changed.notify_all();
+        }
+        Ok(added.has_joined)
+    }
+
+    /// Groups whose time is over are messages from now on.
+    pub(super) fn complete_groups(&self, now: Instant) {
+        let mut state = self.lock();
+        for complete in state.groups.complete(now, false) {
+            state.on_complete(complete, now);
+        }
     }
 
     /// The next event, within `wait`. It keeps its bytes until it is [settled](Queue::settle).
@@ -88,9 +134,14 @@ impl Queue {
         drop(paused.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Closes the queue: later events are rejected, and waiting calls return.
-    pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+    /// Closes the queue: all groups are messages, later events are rejected, and waiting calls return.
+    pub(super) fn close(&self, now: Instant) {
+        let mut state = self.lock();
+        for complete in state.groups.complete(now, true) {
+            state.on_complete(complete, now);
+        }
+        state.is_closed = true;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -106,7 +157,7 @@ impl Queue {
     /// Events that are neither delivered nor given up.
     pub(super) fn len(&self) -> usize {
         let state = self.lock();
-        state.messages.len() + state.taken
+        state.messages.len() + state.groups.len() + state.taken
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

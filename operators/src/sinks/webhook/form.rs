@@ -4,6 +4,7 @@ use serde_json::Value;
 use weir_analytics::transforms::{TimeZone, time_zone};
 use weir_flow::{KeyFault, Settings};
 
+use super::super::alarm_keys;
 use super::super::outbox::Message;
 use super::encoding::{Part, header_value, multipart};
 use super::preset::{Account, JPEG, Note, Preset, jpeg_part};
@@ -108,7 +109,10 @@ impl Form {
             headers,
             content_type,
             attach,
-            updates: settings.flag("updates", preset.is_none()),
+            updates: settings.flag(
+                "updates",
+                preset.is_none() && alarm_keys::group_wait(settings).is_none(),
+            ),
             zone: zone(settings),
         }
     }

@@ -65,7 +65,7 @@ pub(super) const KEYS: &[KeySpec] = &[
     key(
         "updates",
         KeyKind::Flag,
-        "sends an incident again as it changes and ends; false: once (default true, with `preset` false)",
+        "sends an incident again as it changes and ends; false: once (default true, with `preset` and `group_wait` false)",
     ),
     key(
         "secret",
@@ -91,6 +91,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         "timeout of one attempt (default `\"5s\"`)",
     ),
     alarm_keys::COOLDOWN,
+    alarm_keys::GROUP_WAIT,
     alarm_keys::QUIET_HOURS,
     alarm_keys::QUIET_DAYS,
     alarm_keys::QUIET_EXCEPT,

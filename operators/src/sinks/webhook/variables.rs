@@ -4,11 +4,12 @@ use serde_json::{Map, Value, json};
 use weir_analytics::transforms::{TimeZone, clock_text};
 
 /// All variables, in the order of the documents. Those that an event lacks are none, or empty lists and maps.
-pub(super) const NAMES: [&str; 26] = [
+pub(super) const NAMES: [&str; 27] = [
     "title",
     "text",
     "clock",
     "held_back",
+    "incidents",
     "stream",
     "transform",
     "kind",
@@ -54,7 +55,7 @@ pub(super) fn variables(event: &Value, zone: &TimeZone) -> Value {
 
 fn empty(name: &str) -> Value {
     match name {
-        "zones" => json!([]),
+        "zones" | "incidents" => json!([]),
         "values" | "attributes" => json!({}),
         "held_back" => json!(0),
         _ => Value::Null,
@@ -76,6 +77,7 @@ fn title(event: &Value) -> String {
 }
 
 /// Words of a model about the incident with the time, or such as `person (loitering), plate AB 12, 2026-11-30 22:13:05 CET; 3 alarms before it were held back`.
+/// A message of several incidents has their number, too.
 fn text(event: &Value, clock: &str) -> String {
     let known = |key: &str| event[key].as_str().filter(|text| !text.is_empty());
     let subject = match (known("description"), known("class"), known("kind")) {
@@ -97,12 +99,18 @@ fn text(event: &Value, clock: &str) -> String {
     let parts = std::iter::once(subject).chain(attributes);
     let parts = parts.chain(std::iter::once(clock.to_owned()));
     let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+    let count = event["incidents"].as_array().map_or(1, Vec::len);
+    let grouped = if count > 1 {
+        format!("; {count} incidents in this message")
+    } else {
+        String::new()
+    };
     let held = match event["held_back"].as_u64() {
         Some(1) => "; one alarm before it was held back".to_owned(),
         Some(held @ 2..) => format!("; {held} alarms before it were held back"),
         _ => String::new(),
     };
-    format!("{}{held}", parts.join(", "))
+    format!("{}{grouped}{held}", parts.join(", "))
 }
 
 /// Events by which templates are checked: one with all keys, and one with the fewest.
@@ -113,6 +121,7 @@ pub(super) fn samples() -> [Value; 2] {
         "began_pts_ms": 12.5, "track": 7, "class": "person", "score": 0.9, "box": [1.0, 2.0, 30.0, 40.0],
         "zones": ["gate", "yard"], "values": {"dwell_s": 12.5}, "attributes": {"plate": {"text": "AB \"12\"", "score": 0.8}},
         "best": {"frame": 3, "pts_ms": 12.5, "score": 0.9, "box": [1.0, 2.0, 30.0, 40.0]}, "held_back": 2,
+        "incidents": ["north/gate/1", "north/gate/3"],
     });
     let least = json!({
         "type": "incident", "stream": "north", "id": "north/gate/2", "transform": "gate", "kind": "crowd",
@@ -135,7 +144,7 @@ mod tests {
         assert_eq!(of(&full)["title"], "north: gate");
         assert_eq!(
             of(&full)["text"],
-            "person (loitering), plate AB \"12\", 2026-11-30 22:13:05 CET; 2 alarms before it were held back"
+            "person (loitering), plate AB \"12\", 2026-11-30 22:13:05 CET; 2 incidents in this message; 2 alarms before it were held back"
         );
         assert_eq!(of(&least)["text"], "crowd, 2026-11-30 22:13:05 CET");
         let described = json!({"type": "described", "stream": "north", "transform": "gate", "kind": "loitering", "class": "person",
