@@ -84,6 +84,20 @@ fn eight_cameras_become_a_graph_that_passes_check() {
 }
 
 #[test]
+fn graph_with_the_name_of_a_file_of_secrets_is_refused_and_nothing_is_written() {
+    let place = place(EIGHT);
+    for out in [
+        "site/site.env",
+        "site/camera-password-2.txt",
+        "site/mqtt-password.txt",
+    ] {
+        let done = place.weir(&["import", "frigate", "config.yml", "--out", out]);
+        refused(&done, &[out, "give the graph another name", "--out site.toml"]);
+        assert_eq!(std::fs::read_dir(place.at("site")).unwrap().count(), 0, "{out}");
+    }
+}
+
+#[test]
 fn graph_has_what_the_configuration_says() {
     let place = place(EIGHT);
     let done = place.weir(&IMPORT);

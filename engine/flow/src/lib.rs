@@ -86,7 +86,7 @@ pub use stream_names::{SINGLE_PICTURES, StreamNames, is_of_single_pictures};
 pub use tensor::{Element, Tensor};
 pub use tiles::Tiling;
 pub use uri::{
-    has_login, host, host_problem, is_image, mask_credentials, percent_decoded, raw_in_password, split_login,
-    takes_login, with_small_scheme,
+    has_login, host, host_problem, is_image, is_service_path, mask_credentials, percent_decoded,
+    raw_in_password, service_path_problem, split_login, takes_login, with_small_scheme,
 };
 pub use weir_types::{DecodeLevel, FrameSkip, SequenceId, StreamState, TileGrid};

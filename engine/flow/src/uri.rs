@@ -235,6 +235,29 @@ pub fn host_problem(uri: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
+/// Longest path of a service over HTTP.
+const MAX_SERVICE_PATH: usize = 512;
+
+/// True for the path of a service over HTTP, with its query, that can be requested.
+#[must_use]
+pub fn is_service_path(path: &str) -> bool {
+    path.len() <= MAX_SERVICE_PATH
+        && path.starts_with('/')
+        && path.chars().all(|c| c.is_ascii_graphic())
+        && !path.contains('#')
+}
+
+/// Reason why the path of the address of a service cannot be requested, and a remedy.
+#[must_use]
+pub fn service_path_problem(uri: &str) -> Option<(&'static str, &'static str)> {
+    let (_, rest) = uri.split_once("://")?;
+    let path = &rest[authority_of(rest).0.len()..];
+    (!path.is_empty() && !is_service_path(path)).then_some((
+        "has a path that cannot be requested",
+        "a path begins with /, has at most 512 ASCII characters, no spaces and no #: write others as %20, %23 and so on",
+    ))
+}
+
 /// User, password, host and port of what follows the scheme; host and port of it.
 fn authority_of(rest: &str) -> (&str, &str) {
     let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];

@@ -64,6 +64,18 @@ fn services_that_cannot_be_asked_are_reported_without_their_secrets() {
         ),
         ("onvif = \"http://\"", "15: `onvif`: http://"),
         (
+            "onvif = \"http://camera/my service\"",
+            "15: has a path that cannot be requested | a path begins with /",
+        ),
+        (
+            "onvif = \"http://camera/onvif#1\"",
+            "15: has a path that cannot be requested",
+        ),
+        (
+            "onvif = \"http://camera?onvif\"",
+            "15: has a path that cannot be requested",
+        ),
+        (
             "onvif_source = \"one\"",
             "15: `onvif_source` has a meaning only with `onvif`",
         ),

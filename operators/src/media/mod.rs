@@ -77,7 +77,7 @@ pub use images::{ImageSource, picture_from};
 pub(crate) use open::init_ffmpeg;
 pub use options::CONNECTION_OPTIONS;
 pub(crate) use packet_file::{PacketFile, WriteError, Written};
-pub use parameter_sets::hevc_record;
+pub use parameter_sets::{hevc_record, is_interlaced};
 pub(crate) use picture_encoder::PictureEncoder;
 pub use picture_index::{PictureIndex, index_pictures};
 pub(crate) use stream_output::{StreamOutput, address_of, is_output_address};
@@ -215,7 +215,7 @@ impl SourceFactory for Factory {
         let service = connection.onvif.as_ref()?;
         match Camera::new(&service.address, &self.uri, connection.login.as_ref()) {
             Ok(camera) => Some(Box::new(PullPoint::new(camera, service.channel.clone()))),
-            // The check of the graph reads the host alone.
+            // The check of a graph refuses it before.
             Err(reason) => {
                 tracing::warn!("the camera is not asked for its events: {reason}");
                 None

@@ -110,15 +110,7 @@ pub(super) fn size(codec: PacketCodec, extradata: &[u8]) -> Option<(u32, u32)> {
     let extradata = &extradata[..extradata.len().min(MAX_BYTES)];
     let is_record = extradata.first() == Some(&1);
     match codec {
-        PacketCodec::H264 => {
-            let sps = if is_record {
-                let length = usize::from(u16::from_be_bytes([*extradata.get(6)?, *extradata.get(7)?]));
-                extradata.get(8..8 + length)?
-            } else {
-                sequence(codec, SPS_264, extradata)?
-            };
-            size_264(sps)
-        }
+        PacketCodec::H264 => Some(sequence_264(extradata)?.size),
         PacketCodec::H265 => {
             let sps = if is_record {
                 sequence_of_record(extradata)?
@@ -128,6 +120,14 @@ pub(super) fn size(codec: PacketCodec, extradata: &[u8]) -> Option<(u32, u32)> {
             size_265(sps)
         }
     }
+}
+
+/// True if parameter sets say that pictures may be interlaced: lines of two moments, which a player shows as combs where something
+/// moves. Of H.265 each moment is a picture of its own.
+#[must_use]
+pub fn is_interlaced(codec: PacketCodec, extradata: &[u8]) -> bool {
+    let extradata = &extradata[..extradata.len().min(MAX_BYTES)];
+    codec == PacketCodec::H264 && sequence_264(extradata).is_some_and(|sequence| sequence.is_interlaced)
 }
 
 fn sequence(codec: PacketCodec, of: u8, stream: &[u8]) -> Option<&[u8]> {
@@ -214,8 +214,24 @@ impl Bits {
     }
 }
 
-/// Width and height in a parameter set of the sequence of H.264 (ITU-T H.264, 7.3.2.1.1).
-fn size_264(sps: &[u8]) -> Option<(u32, u32)> {
+/// Contents of a parameter set of the sequence of H.264.
+struct Sequence264 {
+    /// Width and height that are shown.
+    size: (u32, u32),
+    is_interlaced: bool,
+}
+
+/// Reads the parameter set of the sequence in an `avcC` record or a byte stream.
+fn sequence_264(extradata: &[u8]) -> Option<Sequence264> {
+    if extradata.first() != Some(&1) {
+        return read_sequence_264(sequence(PacketCodec::H264, SPS_264, extradata)?);
+    }
+    let length = usize::from(u16::from_be_bytes([*extradata.get(6)?, *extradata.get(7)?]));
+    read_sequence_264(extradata.get(8..8 + length)?)
+}
+
+/// Reads a parameter set of the sequence of H.264 (ITU-T H.264, 7.3.2.1.1).
+fn read_sequence_264(sps: &[u8]) -> Option<Sequence264> {
     let mut bits = Bits::of(sps.get(1..)?);
     let profile = bits.bits(8)?;
     bits.bits(16)?;
@@ -266,14 +282,14 @@ fn size_264(sps: &[u8]) -> Option<(u32, u32)> {
         columns.checked_mul(16)?,
         rows.checked_mul(16)?.checked_mul(fields)?,
     );
-    cropped(
-        (width, height),
-        (
-            if matches!(chroma, 1 | 2) { 2 } else { 1 },
-            if chroma == 1 { 2 } else { 1 } * fields,
-        ),
-        &mut bits,
-    )
+    let units = (
+        if matches!(chroma, 1 | 2) { 2 } else { 1 },
+        if chroma == 1 { 2 } else { 1 } * fields,
+    );
+    Some(Sequence264 {
+        size: cropped((width, height), units, &mut bits)?,
+        is_interlaced: fields == 2,
+    })
 }
 
 fn skip_scaling_list(bits: &mut Bits, count: usize) -> Option<()> {
@@ -422,6 +438,12 @@ mod tests {
         0x04, 0x00, 0x00, 0x03, 0x00, 0xc8, 0x3c, 0x60,
     ];
 
+    /// Of libx264 with `interlaced=1`: 64x48.
+    const SPS_INTERLACED: [u8; 25] = [
+        0x67, 0x64, 0x00, 0x15, 0xac, 0xd9, 0x44, 0x4f, 0xcb, 0x80, 0x88, 0x00, 0x00, 0x03, 0x00, 0x08, 0x00,
+        0x00, 0x03, 0x01, 0x90, 0xf8, 0xa1, 0x4c, 0xb0,
+    ];
+
     fn format(codec: PacketCodec, extradata: &[u8]) -> PacketFormat {
         PacketFormat {
             codec,
@@ -450,6 +472,11 @@ mod tests {
         ]
         .concat();
         assert_eq!(size(PacketCodec::H264, &record), Some((1920, 1080)));
+        assert!(!is_interlaced(PacketCodec::H264, &record));
+        let interlaced = stream(&[&SPS_INTERLACED]);
+        assert_eq!(size(PacketCodec::H264, &interlaced), Some((64, 48)));
+        assert!(is_interlaced(PacketCodec::H264, &interlaced));
+        assert!(!is_interlaced(PacketCodec::H265, &interlaced));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use weir_flow::{SourceLogin, has_login, host_problem, mask_credentials, with_small_scheme};
+use weir_flow::{
+    SourceLogin, has_login, host_problem, mask_credentials, service_path_problem, with_small_scheme,
+};
 
 use super::device::{self, Services};
 use super::soap::{Client, Login, Problem};
@@ -60,7 +62,7 @@ impl Camera {
         if !small.starts_with("http://") {
             return Err(format!("{} is not http://HOST/onvif/device_service", shown()));
         }
-        if let Some((problem, _)) = host_problem(&small) {
+        if let Some((problem, _)) = host_problem(&small).or_else(|| service_path_problem(&small)) {
             return Err(format!("{} {problem}", shown()));
         }
         if has_login(&small) {

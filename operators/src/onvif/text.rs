@@ -3,13 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use weir_flow::printable::line;
-use weir_flow::{host, with_small_scheme};
+use weir_flow::{host, is_service_path, with_small_scheme};
 
 /// Characters of a name or a message of a device.
 const MAX_CHARS: usize = 120;
-
-/// Longest path of a service.
-const MAX_PATH: usize = 512;
 
 /// Port of HTTP.
 const HTTP: u16 = 80;
@@ -27,14 +24,6 @@ pub fn xml_escaped(text: &str) -> String {
     quick_xml::escape::escape(text).into_owned()
 }
 
-/// True for the path of a service, with its query.
-fn is_path(path: &str) -> bool {
-    path.len() <= MAX_PATH
-        && path.starts_with('/')
-        && path.chars().all(|c| c.is_ascii_graphic())
-        && !path.contains('#')
-}
-
 /// Path of a service, whatever host a device names: requests go to the host that was asked. Some devices leave the host out.
 #[must_use]
 pub fn path(address: &str) -> Option<String> {
@@ -42,7 +31,7 @@ pub fn path(address: &str) -> Option<String> {
         Some((_, rest)) => &rest[rest.find('/')?..],
         None => address,
     };
-    is_path(path).then(|| path.to_owned())
+    is_service_path(path).then(|| path.to_owned())
 }
 
 /// Port and path of a service of `device`. The port counts if the device names its own address; behind a router it names another
@@ -73,7 +62,7 @@ pub(super) fn parts(address: &str) -> Option<(String, u16, String)> {
         Some((_, port)) => port.parse().ok()?,
         None => HTTP,
     };
-    Some((host(&address)?, port, path.to_owned())).filter(|_| is_path(path))
+    Some((host(&address)?, port, path.to_owned())).filter(|_| is_service_path(path))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl std::str::FromStr for NamedDevice {
         let is_host = host
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-._:%".contains(c));
-        let is_path = path.is_none_or(|path| path.chars().all(|c| c.is_ascii_graphic() && c != '#'));
+        let is_path = path.is_none_or(weir_flow::is_service_path);
         if !is_host || !is_path || port == Some(0) {
             return Err(bad);
         }

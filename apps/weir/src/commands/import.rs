@@ -1,5 +1,6 @@
 //! `weir import`: graphs from the configuration of other programs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::init::write_new;
@@ -39,6 +40,14 @@ pub(crate) fn frigate(args: &ImportFrigate, zoo: &Zoo) -> anyhow::Result<()> {
         UserError::new(format!("{config}: {reason}\n  {hint}"))
     })?;
     let written = written(&imported, &args.out, &files);
+    let mut paths = BTreeSet::new();
+    if let Some(twice) = written.iter().find(|file| !paths.insert(&file.path)) {
+        return Err(UserError::new(format!(
+            "{} would be the graph and a file with secrets beside it: give the graph another name, such as --out site.toml",
+            twice.path.display()
+        ))
+        .into());
+    }
     if let Some(there) = written.iter().find(|file| file.path.symlink_metadata().is_ok()) {
         return Err(UserError::new(format!(
             "{} is there already and stays as it is: name a graph in another folder with --out",

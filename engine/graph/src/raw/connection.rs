@@ -3,22 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use weir_config::{Content, Entry, Field, Fields, absolute, report_missing};
-use weir_flow::{CameraService, Connection, Settings, SourceLogin, Transport, has_login, takes_login};
+use weir_flow::{
+    CameraService, Connection, Settings, SourceLogin, Transport, has_login, host_problem,
+    service_path_problem, takes_login,
+};
 
 use super::address::Addresses;
 use super::context::Context;
 use crate::settings;
-
-/// Keys of a source that this reads.
-pub(super) const KEYS: [&str; 7] = [
-    "transport",
-    "user",
-    "password_file",
-    "sound",
-    "onvif",
-    "onvif_source",
-    "options",
-];
 
 /// Reads them for the source at `addresses`, and for both of them where it has two.
 pub(super) fn read(
@@ -84,7 +76,8 @@ fn camera_service(
         let hint = "take them out: the camera is asked with `user` and `password_file` of the source";
         Some((format!("`onvif`: {shown} contains a user"), hint))
     } else {
-        weir_flow::host_problem(&address).map(|(problem, hint)| (format!("`onvif`: {shown} {problem}"), hint))
+        let problem = host_problem(&address).or_else(|| service_path_problem(&address));
+        problem.map(|(problem, hint)| (format!("`onvif`: {shown} {problem}"), hint))
     };
     if let Some((message, hint)) = problem {
         diagnostics.add(service.at, message, Some(hint.to_owned()));
