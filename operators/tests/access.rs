@@ -464,7 +464,8 @@ fn each_way_to_fail_at_a_login_has_its_own_reason() {
 /// Requests that a camera gets whose track of sound cannot be set up.
 fn requests_to_camera_without_sound(user: &str, sound: bool) -> Vec<String> {
     let content = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
-                   a=control:video\r\nm=audio 0 RTP/AVP 0\r\na=control:sound\r\n";
+                   a=control:video\r\nm=audio 0 RTP/AVP 0\r\na=control:sound\r\n\
+                   m=application 0 RTP/AVP 107\r\na=rtpmap:107 vnd.onvif.metadata/90000\r\na=control:metadata\r\n";
     let camera = Server::start("127.0.0.1", true, move |head| {
         let more = match head.split(' ').next().unwrap_or_default() {
             "DESCRIBE" => format!(
@@ -496,12 +497,15 @@ fn requests_to_camera_without_sound(user: &str, sound: bool) -> Vec<String> {
 }
 
 #[test]
-fn sound_of_a_camera_is_not_asked_for_by_default() {
+fn sound_and_metadata_of_a_camera_are_not_asked_for_by_default() {
     for user in ["", "admin:geheim@"] {
         let requests = requests_to_camera_without_sound(user, false);
         let is_played = requests.iter().any(|head| head.starts_with("PLAY"));
-        let is_asked = requests.iter().any(|head| head.contains("/sound"));
-        assert!(is_played && !is_asked, "{requests:?}");
+        let is_asked = |track: &str| requests.iter().any(|head| head.contains(track));
+        assert!(
+            is_played && !is_asked("/sound") && !is_asked("/metadata"),
+            "{requests:?}"
+        );
     }
 }
 
@@ -512,6 +516,10 @@ fn a_camera_that_refuses_its_sound_is_played_without_it() {
         let asked = requests.iter().rposition(|head| head.contains("/sound"));
         let played = requests.iter().rposition(|head| head.starts_with("PLAY"));
         assert!(asked.is_some() && asked < played, "{requests:?}");
+        assert!(
+            !requests.iter().any(|head| head.contains("/metadata")),
+            "{requests:?}"
+        );
     }
 }
 

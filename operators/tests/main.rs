@@ -27,9 +27,11 @@ mod packets;
 mod parquet;
 mod programs;
 mod push;
+mod recorded_shape;
 mod recording;
 mod recordings;
 mod reports;
+mod retained;
 mod shipped;
 mod sinks;
 #[path = "../../tests/shared/small_disk.rs"]

@@ -34,6 +34,11 @@ fn write_clip(folder: &Path) -> PathBuf {
 
 /// Serves the files of `folder` over HTTP; ends with the program.
 fn serve(folder: PathBuf) -> u16 {
+    serve_as(move |name| std::fs::read(folder.join(name)).ok())
+}
+
+/// Serves what `content` returns for a name over HTTP; ends with the program.
+fn serve_as(mut content: impl FnMut(&str) -> Option<Vec<u8>> + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let answer = move |mut stream: TcpStream| {
@@ -48,8 +53,8 @@ fn serve(folder: PathBuf) -> u16 {
             .nth(1)
             .unwrap_or_default()
             .trim_start_matches('/');
-        let content = std::fs::read(folder.join(name));
-        let status = if content.is_ok() {
+        let content = content(name);
+        let status = if content.is_some() {
             "200 OK"
         } else {
             "404 Not Found"
@@ -100,6 +105,49 @@ fn a_file_over_http_and_segments_of_hls_are_read_to_their_end() {
     let missing = open(&format!("http://127.0.0.1:{port}/none.m3u8")).err().unwrap();
     let missing = missing.to_string();
     assert!(missing.contains("404") && !missing.contains('\n'), "{missing}");
+}
+
+#[test]
+fn a_live_list_of_hls_goes_on_and_gives_each_picture_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let segmented = ffmpeg(&["-f", "lavfi", "-i", "testsrc2=size=160x90:rate=10", "-t", "6"])
+        .args([
+            "-c:v",
+            "libx264",
+            "-preset",
+            "ultrafast",
+            "-pix_fmt",
+            "yuv420p",
+            "-g",
+            "10",
+        ])
+        .args(["-f", "hls", "-hls_time", "1", "-hls_list_size", "0"])
+        .arg(path.join("all.m3u8"))
+        .status();
+    assert!(segmented.unwrap().success() && path.join("all5.ts").is_file());
+    let mut last_read = 0;
+    // The list grows as its segments are read, by one that is not read yet, and ends with the last.
+    let port = serve_as(move |name| {
+        if name != "live.m3u8" {
+            let number = name.strip_prefix("all")?.strip_suffix(".ts")?.parse().ok()?;
+            last_read = last_read.max(number);
+            return std::fs::read(path.join(name)).ok();
+        }
+        let shown = (last_read + 2).clamp(3, 6);
+        let mut list =
+            "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:1\n#EXT-X-MEDIA-SEQUENCE:0\n".to_owned();
+        for number in 0..shown {
+            list += &format!("#EXTINF:1.0,\nall{number}.ts\n");
+        }
+        if shown == 6 {
+            list += "#EXT-X-ENDLIST\n";
+        }
+        Some(list.into_bytes())
+    });
+    let mut source = open(&format!("http://127.0.0.1:{port}/live.m3u8")).unwrap();
+    assert!(source.comes_in_segments() && source.info().live);
+    assert_eq!(count(source.as_mut()), 2 * FRAMES);
 }
 
 /// A server that plays a clip to its first client; killed when this is dropped.

@@ -35,6 +35,7 @@ mod fleet;
 mod fleet_workers;
 mod frames;
 mod frigate;
+mod full_disk;
 mod fuzz;
 mod gears;
 mod gears_plan;

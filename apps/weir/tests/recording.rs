@@ -86,6 +86,30 @@ fn a_run_records_every_packet_of_its_sources() {
 }
 
 #[test]
+fn folders_of_two_sinks_that_may_lie_in_each_other_are_refused_before_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let clips = "\n[sinks.clips]\ntype = \"clips\"\npath = \"rec/clips/{stream}\"\ninputs = [\"look\"]\n";
+    let graph = GRAPH.replace("CLIP", clip().to_str().unwrap()) + clips;
+    for (path, is_refused) in [("rec/{stream}", true), ("rec/all/{stream}", false)] {
+        std::fs::write(folder.path().join("graph.toml"), graph.replace("PATH", path)).unwrap();
+        let mut run = Command::new(env!("CARGO_BIN_EXE_weir"));
+        run.args(["replay", "graph.toml", clip().to_str().unwrap(), "--speed", "max"]);
+        let ran = run
+            .current_dir(folder.path())
+            .env_remove("RUST_LOG")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.success(), !is_refused, "{path}: {said}");
+        assert_eq!(
+            said.contains("sinks all and clips record into"),
+            is_refused,
+            "{path}: {said}"
+        );
+    }
+}
+
+#[test]
 fn a_folder_that_cannot_be_written_to_is_refused_before_a_run() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("taken"), "a file").unwrap();

@@ -236,6 +236,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn photo_of_a_gallery_is_turned_upright() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("p01.jpg");
+        image::RgbImage::new(96, 64).save(&path).expect("a photo");
+        // The first tag of the first directory: orientation, a quarter to the right.
+        let exif = b"\xFF\xE1\x00\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+        let mut bytes = std::fs::read(&path).expect("a photo");
+        bytes.splice(2..2, exif.iter().copied());
+        std::fs::write(&path, bytes).expect("written");
+        let turned = frame(&path).expect("a picture");
+        assert_eq!((turned.image.width, turned.image.height), (64, 96));
+    }
+
+    #[test]
     fn gallery_names_are_those_of_files_and_folders() {
         let folder = tempfile::tempdir().expect("temporary folder");
         for name in [
