@@ -8,7 +8,8 @@ whole has exactly one incident of each rule `occupied`, and every incident is ex
 clips, by its id.
 
 SOAK_SECONDS is the length (1200). SOAK_SEED (1) chooses what fails. As root the disk is a small one in memory; else it does not
-fill.
+fill. A short run goes on, without further faults and for at most five minutes, until one visit was analysed as a whole and one alarm
+began: there is always something to compare.
 """
 
 import collections
@@ -33,8 +34,9 @@ from service import Service
 SECONDS = float(os.environ.get("SOAK_SECONDS", "1200"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 # Seconds of the street, and of a test card, in the clip of each camera. Persons are on its left and vehicles on its right all the
-# while (videos/street-day.truth.jsonl).
-BUSY_S, EMPTY_S = 8.0, 8.0
+# while (videos/street-day.truth.jsonl). The card is there for longer than a tracker keeps an object that stood still (10 s): each visit
+# shows the same objects at the same places, and would go on with the tracks of the last one.
+BUSY_S, EMPTY_S = 8.0, 13.0
 FAULTS = ("kill", "freeze", "cut")
 FAULT_S, BETWEEN_S = 5.0, 9.0
 # The broker is away in one round of so many, and the disk full in the next.
@@ -43,9 +45,12 @@ ROUNDS = 4
 LATE_S = 3.0
 # Frames are sampled at one a second: a visit with a longer gap between those that were analysed is one that the machine had no time for.
 GAP_S = 2.5
+# A short run waits for its first visit and its first alarm for this time.
+FIRST_S = 300.0
 # In the end alarms are delivered within this time: what waits is tried again at once when the other side is there.
 DELIVERY_S = 6.0
-DISK_BYTES = 96 << 20
+# Open clips of twelve cameras have some 100 MB.
+DISK_BYTES = 512 << 20
 # Every so many requests the web server fails once.
 WEB_FAILS = 7
 
@@ -166,8 +171,9 @@ class Site:
         if not self.subscriber.subscribed.wait(20):
             raise SystemExit("site: the broker does not answer")
         text = (ROOT / "config" / "site.toml").read_text()
-        names = list(tomllib.loads(text)["cameras"])
-        clip = write_clip(folder, SECONDS + 300)
+        self.graph = tomllib.loads(text)
+        names = list(self.graph["cameras"])
+        clip = write_clip(folder, SECONDS + FIRST_S + 300)
         self.cameras = [Watched(name, clip) for name in names]
         # The port of the broker has no variable, what is judged is not on the disk that fills or removed from it, and the machine is
         # not overloaded.
@@ -194,9 +200,37 @@ class Site:
             time.sleep(0.1)
         for number in range(max(2, int(SECONDS / (FAULT_S + BETWEEN_S)))):
             self.round(number)
+        deadline = time.monotonic() + FIRST_S
+        while time.monotonic() < deadline and self.service.process.poll() is None:
+            lines = self.lines()
+            if self.alarms(lines) and self.visits(lines, time.time())[0]:
+                break
+            time.sleep(1)
         until = time.time()
         time.sleep(DELIVERY_S)
         return until
+
+    def lines(self) -> list[dict]:
+        """Event lines so far. The last one may be half written."""
+        files = sorted(self.folder.glob("events*.jsonl"))
+        return [json.loads(line) for file in files for line in file.open() if line.endswith("\n")]
+
+    def alarms(self, lines: list[dict]) -> set[str]:
+        """Ids of incidents that go to the web server and into clips."""
+        patterns = [re.escape(name).replace(r"\*", ".*") for name in self.graph["sinks"]["alarms"]["inputs"]]
+        is_alarm = re.compile("|".join(patterns)).fullmatch
+        return {line["id"] for line in lines if line["type"] == "incident" and is_alarm(line["transform"])}
+
+    def visits(self, lines: list[dict], until: float) -> tuple[list[tuple[str, float, float]], int]:
+        """Visits at cameras with a rule `occupied` of which all frames were analysed, and the number of the other visits."""
+        analysed = collections.defaultdict(list)
+        for line in lines:
+            if line["type"] == "frame":
+                analysed[line["stream"]].append(seconds(line["time"]))
+        ruled = [camera for camera in self.cameras if "occupied" in self.graph["cameras"][camera.name].get("transforms", {})]
+        shown = [(camera.name, *visit) for camera in ruled for visit in camera.visits(until)]
+        seen = [visit for visit in shown if is_analysed(analysed[visit[0]], *visit[1:])]
+        return seen, len(shown) - len(seen)
 
     def round(self, number: int) -> None:
         """A camera fails, and in some rounds the broker or the disk; then all is mended."""
@@ -245,40 +279,28 @@ def is_analysed(frames: list[float], began: float, ended: float) -> bool:
 
 def judge(site: Site, until: float, status: int) -> bool:
     """Prints the table; True if all holds."""
-    graph = tomllib.loads((ROOT / "config" / "site.toml").read_text())
-    patterns = [re.escape(name).replace(r"\*", ".*") for name in graph["sinks"]["alarms"]["inputs"]]
-    is_alarm = re.compile("|".join(patterns)).fullmatch
     data = site.folder / "data"
-    lines = [json.loads(line) for file in sorted(site.folder.glob("events*.jsonl")) for line in file.open()]
+    lines = site.lines()
     incidents: dict[str, dict] = {}
     for line in lines:
         if line["type"] == "incident":
             incidents.setdefault(line["id"], line)
-    alarms = {name for name, incident in incidents.items() if is_alarm(incident["transform"])}
+    alarms = site.alarms(lines)
     web = collections.Counter(event["id"] for event in site.web.accepted.values())
     clips = clips_of(data / "clips", alarms)
     report = json.loads((site.folder / "report.json").read_text())
     unwritten = sum(report["sinks"]["clips"]["counts"].get(name, 0) for name in ("failed", "skipped"))
-    analysed = collections.defaultdict(list)
-    for line in lines:
-        if line["type"] == "frame":
-            analysed[line["stream"]].append(seconds(line["time"]))
-    missed, several, visits, skipped = [], [], 0, 0
-    for camera in site.cameras:
-        rule = graph["cameras"][camera.name].get("transforms", {}).get("occupied")
-        if rule is None:
-            continue
-        begun = [seconds(i["began"]) for i in incidents.values() if i["transform"] == f"{camera.name}.occupied"]
-        for began, ended in camera.visits(until):
-            if not is_analysed(analysed[camera.name], began, ended):
-                skipped += 1
-                continue
-            visits += 1
-            inside = [at for at in begun if began - LATE_S <= at <= ended + LATE_S]
-            if not inside:
-                missed.append(f"{camera.name} at {began:.1f}")
-            elif len(inside) > 1:
-                several.append(f"{camera.name} at {began:.1f}: {len(inside)}")
+    visits, skipped = site.visits(lines, until)
+    ends = {line["id"]: seconds(line["time"]) for line in lines if line["type"] == "incident" and line["phase"] == "ended"}
+    missed, several = [], []
+    for camera, began, ended in visits:
+        # One that ended before is of a connection that broke off.
+        of_rule = [i for i in incidents.values() if i["transform"] == f"{camera}.occupied" and ends.get(i["id"], until) > began]
+        inside = [i for i in of_rule if began - LATE_S <= seconds(i["began"]) <= ended + LATE_S]
+        if not inside:
+            missed.append(f"{camera} at {began:.1f}")
+        elif len(inside) > 1:
+            several.append(f"{camera} at {began:.1f}: {len(inside)}")
     begun_twice = [name for (name, phase), count in site.mqtt.items() if phase == "began" and count > 1]
     in_mqtt = {name for name, _ in site.mqtt}
     of = {"MQTT": set(incidents) ^ in_mqtt, "web server": alarms ^ set(web)}
@@ -287,14 +309,15 @@ def judge(site: Site, until: float, status: int) -> bool:
     is_down = status == 2 and "it was down when the run ended" in site.service.said()
     rows = [
         ("exit status", status, "0, or 2 with a camera that is down", status == 0 or is_down),
-        ("visits of the street that cameras showed as a whole", visits, "some, in two minutes", visits > 0 or SECONDS < 120),
+        ("visits of the street that cameras showed as a whole", len(visits), "some", bool(visits)),
         ("visits without an incident", missed[:5] or "none", "none", not missed),
         ("visits with several", several[:5] or "none", "none", not several),
-        ("incidents", f"{len(incidents)}, alarms {len(alarms)}", "some, in two minutes", bool(alarms) or SECONDS < 120),
+        ("incidents", f"{len(incidents)}, alarms {len(alarms)}", "some", bool(alarms)),
         *((f"not once in {name}", sorted(off)[:5] or "none", "none", not off) for name, off in of.items()),
         ("incidents that two requests name", [n for n, c in web.items() if c > 1][:5] or "none", "none", max(web.values(), default=0) <= 1),
         ("incidents that two clips name", [n for n, c in clips.items() if c > 1][:5] or "none", "none", max(clips.values(), default=0) <= 1),
         ("not once in clips", f"{len(clips_off)} {sorted(clips_off)[:3]}", f"{unwritten}, counted as unwritten", len(clips_off) <= unwritten),
+        ("alarms with a clip", f"{1 - len(clips_off) / max(1, len(alarms)):.2f}", "0.5 in two minutes and more", 2 * len(clips_off) <= len(alarms) or SECONDS < 120),
         ("invariants broken", report.get("invariants", "none"), "none", "invariants" not in report),
     ]
     print("\n| what | found | limit | |\n|---|---|---|---|")
