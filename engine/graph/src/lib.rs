@@ -14,6 +14,7 @@ mod gate_node;
 mod gears_file;
 mod gpu_settings;
 mod graph;
+pub mod keys;
 mod model_servers;
 pub mod planning;
 mod policy;
@@ -51,10 +52,9 @@ pub use graph::{
     PerTrackNode, SinkNode, StageNode, TRACK, TrackerNode, TransformNode, Vertex, WhenSlow, WorkerNode,
 };
 pub use model_servers::{ModelServers, ServerProtocol};
-pub use policy::{PARTS as POLICY_PARTS, read as read_policy};
+pub use policy::read as read_policy;
 pub use python_node::PythonNode;
 pub use queue_node::QueueNode;
-pub use raw::{MODULE_KEYS, section_keys};
 pub use slots::{GraphSlots, ModelSlot, SlotNode};
 pub use source_node::{Decoding, SourceMode, SourceNode};
 pub use sources::Sources;

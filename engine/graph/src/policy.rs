@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde::de::value::StrDeserializer;
 use serde::de::{Error, IntoDeserializer};
 use weir_config::{Content, Diagnostics, Entry, Fields, Node, spelling};
-use weir_policy::{DropRule, Policy, QueueOperation, QueueOperations, SlotPlanning};
+use weir_policy::{DropRule, Policy, QueueOperation, QueueOperations};
+
+use crate::keys::{self, POLICY};
 
 /// Parameters that the table form of `drop` may have, of one rule or another.
 const PARAMETERS: &[&str] = &[
@@ -22,52 +24,12 @@ const PARAMETERS: &[&str] = &[
     "alpha",
 ];
 
-/// Keys of `[policy]` that hold a word, a flag or a number.
-const VALUES: &[&str] = &[
-    "preset",
-    "drop",
-    "order",
-    "forming",
-    "arbitration",
-    "queues",
-    "delta",
-    "operations",
-    "mailbox",
-    "sweep",
-    "fair",
-    "sizing",
-    "length",
-    "tables",
-    "head_min_fraction",
-    "booking_margin",
-];
-
-/// Keys of `[policy]` that hold a strategy with its parameters.
-pub const PARTS: &[&str] = &[
-    "admission",
-    "estimate",
-    "joint_sizing",
-    "slack",
-    "stagger",
-    "cost_limit",
-    "branch_shedding",
-    "duration_spread",
-    "fair_streams",
-    "overload_control",
-    "route",
-];
-
-/// All keys of `[policy]`.
-pub(crate) fn keys() -> Vec<&'static str> {
-    [VALUES, PARTS].concat()
-}
-
 /// Reads `[policy]`; what is wrong is reported and left at its default.
 pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     let Some(mut fields) = Fields::open("[policy]".to_owned(), entry, diagnostics) else {
         return Policy::default();
     };
-    fields.expect(&keys(), false, diagnostics);
+    fields.expect(&keys::names(POLICY), false, diagnostics);
     let mut policy = preset(&fields, diagnostics).unwrap_or_default();
     if let Some(drop) = fields
         .entry("drop")
@@ -84,9 +46,7 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
     set(&mut policy.queues, word(&fields, "queues", diagnostics).map(Some));
     set(
         &mut policy.delta,
-        fields
-            .count("delta", SlotPlanning::MAX_DELTA, diagnostics)
-            .into_value(),
+        keys::count(POLICY, "delta", &fields, diagnostics).into_value(),
     );
     set(&mut policy.operations, operations(&fields, diagnostics));
     set(
@@ -112,7 +72,7 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
         &mut policy.booking_margin,
         fraction(&fields, "booking_margin", diagnostics),
     );
-    for key in PARTS {
+    for key in keys::policy_parts() {
         if let Some(entry) = fields.entry(key)
             && let Some(given) = strategy(entry, diagnostics)
         {
@@ -155,14 +115,9 @@ fn operations(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Queu
     Some(QueueOperations::from(operations))
 }
 
-/// A number from 0 to 1.
+/// A number within the bounds of its key.
 fn fraction(fields: &Fields<'_>, key: &'static str, diagnostics: &mut Diagnostics) -> Option<f64> {
-    let fraction = fields.read(key, diagnostics, |node| match node.content {
-        Content::Float(number) if (0.0..=1.0).contains(&number) => Ok(number),
-        Content::Integer(whole @ (0 | 1)) => Ok(whole as f64),
-        _ => Err("a number from 0 to 1".to_owned()),
-    });
-    fraction.into_value()
+    keys::number(POLICY, key, None, fields, diagnostics).into_value()
 }
 
 fn set<T>(place: &mut T, value: Option<T>) {
@@ -186,6 +141,15 @@ fn preset(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Policy> 
 
 /// A policy of which only the strategy of `entry` is set; `None` where it was reported.
 fn strategy(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Policy> {
+    // A list would be read as a table without parameters.
+    if let Content::List(_) = entry.node.content {
+        let message = format!(
+            "`{}` must be a name, true or false, or a table, not a list",
+            entry.name
+        );
+        diagnostics.add(entry.at, message, None);
+        return None;
+    }
     let value = to_toml(&entry.node)?;
     let table = toml::Table::from_iter([(entry.name.clone(), value)]);
     match Policy::deserialize(toml::Value::Table(table)) {

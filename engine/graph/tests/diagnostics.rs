@@ -550,7 +550,10 @@ fn weights_and_reserves_of_sources_are_above_zero() {
         "reserve = 0",
         &["12: `reserve` must lie between 0.001 and 10000, not 0 | frames a second"],
     );
-    with("reserve = \"5\"", &["12: `reserve` must be a number, not a text"]);
+    with(
+        "reserve = \"5\"",
+        &["12: `reserve` must be a number from 0.001 to 10000, not a text"],
+    );
 }
 
 #[test]

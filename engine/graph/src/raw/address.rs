@@ -11,9 +11,6 @@ use super::emulated;
 use crate::emulated::EmulatedStream;
 use crate::sources::Sources;
 
-/// Keys of a source that this reads.
-pub(super) const KEYS: [&str; 2] = ["uri", "detect_uri"];
-
 /// The addresses of a source; `None` where one is missing or wrong, which is reported.
 pub(super) struct Addresses {
     pub(super) uri: Option<String>,

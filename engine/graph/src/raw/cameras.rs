@@ -10,69 +10,14 @@ use weir_config::{Content, Diagnostics, Entry, Fields, Node, Spanned, spelling};
 use weir_flow::{has_login, takes_login, with_small_scheme};
 
 use super::context::Context;
-use super::section::{self, CAMERA_SOURCE_KEYS, source_keys};
+use super::section;
 use crate::emulated::EmulatedStream;
 use crate::graph::TRACK;
+use crate::keys::{self, CAMERA, Mark, SCHEDULE_KEYS, SOURCE, SectionKey, ValueKind};
 use crate::stream_defaults::StreamDefaults;
-
-/// Tables of a camera that become transforms, each with the type of these; `None`: they name their own.
-const PARTS: [(&str, Option<&str>); 4] = [
-    ("zones", Some("zone")),
-    ("lines", Some("line")),
-    ("rules", Some("rule")),
-    ("transforms", None),
-];
-/// Keys of a camera, beside those of its source.
-pub(super) const CAMERA_KEYS: [&str; 6] = ["tracker", "schedule", "zones", "lines", "rules", "transforms"];
-/// Keys of a schedule, which rules have.
-pub(super) const SCHEDULE_KEYS: [&str; 3] = ["hours", "days", "except"];
-/// Keys of sources that `[defaults]` cannot have: each source has its own.
-const NOT_SHARED: [&str; 14] = [
-    "uri",
-    "detect_uri",
-    "like",
-    "template",
-    "queue",
-    "segment",
-    "streams",
-    "only",
-    "ignore",
-    "ground",
-    "gate_ignore",
-    "gate_hold",
-    "onvif",
-    "onvif_source",
-];
-
-/// Keys of a table that belong to the place of its stream, wherever the picture comes from.
-const OF_PICTURE: [&str; 9] = [
-    "only",
-    "ignore",
-    "objects",
-    "ground",
-    "gate_ignore",
-    "timezone",
-    "group",
-    "privacy",
-    "private",
-];
 
 /// The value of `gate` that needs `onvif`.
 const BY_CAMERA: &str = "camera";
-
-/// Keys of `[defaults]`.
-pub(super) fn default_keys() -> Vec<&'static str> {
-    let shared = source_keys().into_iter().filter(|key| !NOT_SHARED.contains(key));
-    shared.chain(["tracker", "schedule"]).collect()
-}
-
-/// Keys of a camera.
-pub(super) fn camera_keys() -> Vec<&'static str> {
-    let own = source_keys()
-        .into_iter()
-        .filter(|key| !CAMERA_SOURCE_KEYS.contains(key));
-    own.chain(CAMERA_KEYS).collect()
-}
 
 /// Turns cameras and defaults into sources and transforms; gives the keys that added streams take from them, too.
 pub(super) fn expand(document: &[Entry], diagnostics: &mut Diagnostics) -> (Vec<Entry>, StreamDefaults) {
@@ -134,7 +79,7 @@ fn pictures(document: &[Entry]) -> BTreeMap<String, Vec<Entry>> {
     let sources = sections.flat_map(|section| table(section).unwrap_or_default());
     let pictures = sources.map(|source| {
         let keys = table(source).unwrap_or_default().iter();
-        let keys = keys.filter(|key| OF_PICTURE.contains(&key.name.as_str()));
+        let keys = keys.filter(|key| keys::is_marked(SOURCE, &key.name, Mark::Picture));
         (source.name.clone(), keys.cloned().collect())
     });
     pictures.collect()
@@ -184,6 +129,14 @@ pub(super) fn check_defaults(defaults: &[Entry], context: &mut Context<'_>) {
     section::source(Spanned::new(name, first.at), &camera, context);
 }
 
+/// Keys of a camera whose tables become transforms, each with the type of these; `None`: they name their own.
+fn parts() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    CAMERA.iter().filter_map(|key: &SectionKey| match key.kind {
+        ValueKind::Parts(kind) => Some((key.name, kind)),
+        _ => None,
+    })
+}
+
 /// Names of the trackers of a graph.
 fn trackers(document: &[Entry]) -> Vec<&str> {
     let modules = document.iter().filter(|entry| entry.name == "modules");
@@ -200,15 +153,15 @@ fn read_defaults(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<Entry> {
     let Some(mut fields) = Fields::open("[defaults]".to_owned(), entry, diagnostics) else {
         return Vec::new();
     };
-    let keys = default_keys();
-    fields.expect(&keys, false, diagnostics);
+    let known = keys::names(&keys::default_keys());
+    fields.expect(&known, false, diagnostics);
     let privacy = fields.entry("privacy").and_then(table).unwrap_or_default();
     if let Some(entry) = privacy.iter().find(|entry| entry.name == "regions") {
         let message = "`regions` of `privacy` have no meaning in [defaults]";
         let hint = "write them into the table of the camera; it keeps `blur` and `blackout` of [defaults]";
         diagnostics.add(entry.at, message, Some(hint.to_owned()));
     }
-    keys.into_iter().filter_map(|key| named(&fields, key)).collect()
+    known.into_iter().filter_map(|key| named(&fields, key)).collect()
 }
 
 /// The entry of a key, by the name that it is read as.
@@ -238,13 +191,17 @@ fn add_defaults(keys: &mut Vec<Entry>, defaults: &[Entry]) {
         .flatten()
         .all(|uri| takes_login(uri) && !has_login(uri));
     let is_by_camera = text_of(defaults, "gate") == Some(BY_CAMERA);
-    let has_meaning = |key: &str| match key {
-        "transport" => is_rtsp,
-        "user" | "password_file" => has_no_login,
-        "gate" if is_by_camera => is_there("onvif"),
-        "sample" | "decoder" | "options" | "gate" | "sound" => !is_emulated,
-        "tracker" | "schedule" => false,
-        _ => true,
+    let has_meaning = |name: &str| {
+        // A key of the camera alone, such as its tracker, is no key of its source.
+        let Some(key) = SOURCE.iter().find(|key| key.name == name) else {
+            return false;
+        };
+        if name == "gate" && is_by_camera {
+            return is_there("onvif");
+        }
+        (is_rtsp || !key.has(Mark::Rtsp))
+            && (has_no_login || !key.has(Mark::Login))
+            && (!is_emulated || !key.has(Mark::Decoded))
     };
     let missing = defaults
         .iter()
@@ -342,13 +299,9 @@ impl<'d> Camera<'d> {
     fn open(entry: &'d Entry, defaults: &[Entry], diagnostics: &mut Diagnostics) -> Option<Self> {
         let owner = format!("camera \"{}\"", entry.name.escape_debug());
         let mut fields = Fields::open(owner, entry, diagnostics)?;
-        let keys = camera_keys();
-        fields.expect(&keys, false, diagnostics);
-        let mut source: Vec<Entry> = keys
-            .into_iter()
-            .filter(|key| !CAMERA_KEYS.contains(key))
-            .filter_map(|key| named(&fields, key))
-            .collect();
+        fields.expect(&keys::names(&keys::camera_keys()), false, diagnostics);
+        let of_source = keys::marked(SOURCE, Mark::Camera);
+        let mut source: Vec<Entry> = of_source.filter_map(|key| named(&fields, key)).collect();
         add_defaults(&mut source, defaults);
         let default = |key: &str| defaults.iter().find(|entry| entry.name == key);
         let tracker = fields.text("tracker", diagnostics);
@@ -390,7 +343,7 @@ impl<'d> Camera<'d> {
 
     /// Names of its parts, as its own tables have them.
     fn parts(&self) -> impl Iterator<Item = &'d Entry> + '_ {
-        let parts = PARTS.iter().filter_map(|(section, _)| self.fields.entry(section));
+        let parts = parts().filter_map(|(section, _)| self.fields.entry(section));
         parts.flat_map(|entry| table(entry).unwrap_or_default())
     }
 
@@ -398,7 +351,7 @@ impl<'d> Camera<'d> {
     fn transforms(&self, trackers: &[&str], diagnostics: &mut Diagnostics) -> Vec<Entry> {
         let mut transforms = Vec::new();
         let mut lacks_tracker = None;
-        for (section, kind) in PARTS {
+        for (section, kind) in parts() {
             let Some(entry) = self.fields.entry(section) else {
                 continue;
             };

@@ -8,12 +8,7 @@ use super::context::Context;
 use super::required::required;
 use super::tables::{RawModule, RawStage};
 use crate::graph::{Escalate, OnLate};
-
-/// Stages of a cascade: each is a module, and adds to the latency of what is handed on.
-const MAX_STAGES: usize = 8;
-
-/// Keys of a module that has stages, beside `cascade` itself.
-const KEYS: [&str; 3] = ["settle", "on_late", "escalate"];
+use crate::keys::{self, MAX_STAGES, MODULE, Mark, STAGE};
 
 /// One table of `cascade`.
 struct Stage {
@@ -25,7 +20,7 @@ struct Stage {
 /// The stages of a module as modules of their own, in order; the module itself where it has none.
 pub(super) fn expand(module: RawModule, fields: &Fields<'_>, context: &mut Context<'_>) -> Vec<RawModule> {
     let Some(entry) = fields.entry("cascade") else {
-        for key in KEYS {
+        for key in keys::marked(MODULE, Mark::Cascade) {
             if let Some(entry) = fields.entry(key) {
                 let message = format!(
                     "`{key}` is of modules with a `cascade`, and {} has none",
@@ -136,7 +131,7 @@ fn stage(owner: &str, index: usize, is_last: bool, node: &Node, context: &mut Co
     };
     let owner = format!("stage {} of {owner}", index + 1);
     let mut fields = Fields::open(owner, &entry, context.diagnostics)?;
-    fields.expect(&["model", "certainty"], false, context.diagnostics);
+    fields.expect(&keys::names(STAGE), false, context.diagnostics);
     let model = required(&fields, "model", "the name of a [models] table", context);
     let certainty = fields.read("certainty", context.diagnostics, |node| match node.content {
         Content::Float(number) => Ok(number),
@@ -148,7 +143,7 @@ fn stage(owner: &str, index: usize, is_last: bool, node: &Node, context: &mut Co
             let hint = Some("the last stage takes the rest: leave it out".to_owned());
             let message = format!("{} has a `certainty`", fields.owner);
             context.diagnostics.add(given.at, message, hint);
-        } else if !(0.0..=1.0).contains(&given.value) {
+        } else if !keys::in_bounds(STAGE, "certainty", given.value) {
             let message = format!("`certainty` must lie between 0 and 1, not {}", given.value);
             let hint = "answers that are less certain are handed on: 0 accepts all, 1 next to none";
             context.diagnostics.add(given.at, message, Some(hint.to_owned()));

@@ -6,12 +6,9 @@ use weir_types::Span;
 use super::context::Context;
 use super::objects;
 use crate::gate_node::GateNode;
+use crate::keys::MAX_GATE_POLYGONS;
 
-/// Keys of the gate.
-pub(super) const KEYS: [&str; 3] = ["gate", "gate_ignore", "gate_hold"];
-
-/// Polygons of a source, and points of one, at most: each costs a step for each cell of the grid, once.
-const MAX_POLYGONS: usize = 32;
+/// Points of a polygon: each costs a step for each cell of the grid, once.
 const MAX_POINTS: usize = 64;
 
 /// Hold time of a gate by the camera: the default, and the bounds.
@@ -72,10 +69,11 @@ pub(super) fn read(
     }
     if let Some(entry) = fields.entry("gate_ignore")
         && signal == Signal::Motion
-        && (ignore.len() > MAX_POLYGONS || ignore.iter().any(|outline| outline.points.len() > MAX_POINTS))
+        && (ignore.len() > MAX_GATE_POLYGONS
+            || ignore.iter().any(|outline| outline.points.len() > MAX_POINTS))
     {
         let message =
-            format!("`gate_ignore` has at most {MAX_POLYGONS} polygons of at most {MAX_POINTS} points");
+            format!("`gate_ignore` has at most {MAX_GATE_POLYGONS} polygons of at most {MAX_POINTS} points");
         context.diagnostics.add(entry.node.at, message, None);
     }
     match signal {

@@ -8,11 +8,10 @@ use weir_policy::lengths::LengthNets;
 
 use super::context::Context;
 use crate::graph::LengthPredictor;
+use crate::keys::{self, MAX_LENGTH_ERROR, MODEL};
 
 /// Nets of a model are some hundred kilobytes.
 const MAX_BYTES: u64 = 16 << 20;
-/// Maximum standard deviation of the logarithm of a predicted length; predictions with more are of no use.
-const MAX_ERROR: f64 = 2.0;
 
 /// Keys of a model that this file reads.
 pub(super) const KEYS: [&str; 2] = ["lengths", "length_error"];
@@ -50,10 +49,14 @@ pub(super) fn read(fields: &Fields<'_>, known: &Known, context: &mut Context<'_>
             return None;
         }
     }
-    let error = fields.read("length_error", context.diagnostics, |node| match node.content {
-        Content::Float(number) if (0.0..=MAX_ERROR).contains(&number) => Ok(number),
-        Content::Integer(whole @ 0..=2) => Ok(whole as f64),
-        _ => Err(format!("a number from 0 to {MAX_ERROR}")),
+    let error = fields.read("length_error", context.diagnostics, |node| {
+        let number = match node.content {
+            Content::Float(number) => Some(number),
+            Content::Integer(whole) => Some(whole as f64),
+            _ => None,
+        };
+        let number = number.filter(|number| keys::in_bounds(MODEL, "length_error", *number));
+        number.ok_or_else(|| format!("a number from 0 to {MAX_LENGTH_ERROR}"))
     });
     if let Some(error) = error.into_value() {
         return Some(LengthPredictor::Emulated { error });

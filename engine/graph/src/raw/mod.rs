@@ -18,6 +18,7 @@ mod per_track;
 mod privacy;
 mod python;
 mod required;
+mod scaling;
 mod section;
 mod server;
 mod tables;
@@ -33,6 +34,7 @@ use weir_policy::Policy;
 use weir_types::Span;
 
 use crate::graph::WorkerNode;
+use crate::keys::{self, APP};
 use crate::policy;
 use crate::queue_node::QueueNode;
 use crate::stream_defaults::StreamDefaults;
@@ -40,7 +42,6 @@ use crate::stream_places::{Hosts, StreamPlaces};
 
 pub(crate) use context::Context;
 pub(crate) use privacy::RawPrivacy;
-pub use section::MODULE_KEYS;
 pub(crate) use tables::{
     HeadName, RawDevice, RawModel, RawModule, RawModuleTable, RawPerTrack, RawSink, RawSource, RawStage,
     RawTracker, RawTransform,
@@ -231,42 +232,11 @@ fn known_section(
     meant
 }
 
-/// Keys of `[app]`.
-const APP_KEYS: &[&str] = &[
-    "name",
-    "slo",
-    "gears",
-    "timezone",
-    "stream_hosts",
-    "stream_folders",
-];
-
-/// The keys that a table of each section may have, beside those of its operator, head, tracker or type.
-#[must_use]
-pub fn section_keys() -> Vec<(&'static str, Vec<&'static str>)> {
-    vec![
-        ("app", APP_KEYS.to_vec()),
-        ("policy", policy::keys()),
-        ("source", section::source_keys()),
-        ("camera", cameras::camera_keys()),
-        ("defaults", cameras::default_keys()),
-        ("schedule", cameras::SCHEDULE_KEYS.to_vec()),
-        ("object", objects::RULE_KEYS.to_vec()),
-        ("privacy", privacy::TABLE_KEYS.to_vec()),
-        ("device", section::DEVICE_KEYS.to_vec()),
-        ("worker", worker::KEYS.to_vec()),
-        ("model", model::MODEL_KEYS.to_vec()),
-        ("module", MODULE_KEYS.to_vec()),
-        ("transform", transform::KEYS.to_vec()),
-        ("sink", section::SINK_KEYS.to_vec()),
-    ]
-}
-
 fn read_app(entry: &Entry, graph: &mut RawGraph, context: &mut Context<'_>) {
     let Some(mut fields) = Fields::open("[app]".to_owned(), entry, context.diagnostics) else {
         return;
     };
-    fields.expect(APP_KEYS, false, context.diagnostics);
+    fields.expect(&keys::names(APP), false, context.diagnostics);
     graph.timezone = section::timezone(&fields, context);
     let diagnostics = &mut *context.diagnostics;
     graph.gears = fields.text("gears", diagnostics).given().map(|text| {

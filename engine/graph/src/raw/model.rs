@@ -3,50 +3,22 @@
 use std::path::PathBuf;
 
 use weir_config::{Content, Entry, Field, Fields, Spanned, absolute, durations, report_missing, spelling};
-use weir_flow::{COCO, COCO_LABEL, HeadSpec, ModelDefaults, Settings, Value};
+use weir_flow::{COCO, COCO_LABEL, HeadSpec, ModelDefaults, PYTHON_FUNCTION, Settings, Value, catalog_name};
 use weir_types::Span;
 
 use super::context::Context;
 use super::ends::{self, RawEnds};
 use super::gpu;
 use super::lengths;
-use super::section::{check_known, correct, expect_keys};
+use super::python;
+use super::required::expect_keys;
+use super::scaling;
+use super::section::{check_known, correct};
 use super::server;
 use super::tables::{HeadName, RawModel};
 use crate::graph::{AUTO, GENERATE, ModelOrigin};
+use crate::keys::{self, MAX_BATCH, MODEL};
 use crate::settings;
-
-/// Larger batches are not useful on any device, and their items are held in memory.
-const MAX_BATCH: u32 = 4_096;
-
-/// Keys of a model beside those of its head.
-pub(super) const MODEL_KEYS: &[&str] = &[
-    "model",
-    "head",
-    "device",
-    "devices",
-    "batch",
-    "workers",
-    "profile",
-    "profiles",
-    "preparation",
-    "fail_every",
-    "lengths",
-    "length_error",
-    "memory",
-    "open_cold",
-    "open_warm",
-    "provider",
-    "precision",
-    "cuda_graphs",
-    "plan",
-    "backend",
-    "url",
-    "name",
-    "version",
-    "token_file",
-    "timeout",
-];
 
 pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModel> {
     let mut fields = Fields::open(format!("model \"{}\"", name.value), entry, context.diagnostics)?;
@@ -72,14 +44,14 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let by_file = (is_file && fields.entry("head").is_none() && hint.is_none()).then_some(AUTO);
     let meant = named
         .or(hint.map(|hint| hint.head.as_str()))
-        .and_then(|name| correct(name, heads()))
+        .and_then(|name| correct(catalog_name(name), heads()))
         .or(by_file.and_then(|name| heads().find(|head| *head == name)));
     let spec = catalog.heads.iter().find(|head| Some(head.name) == meant);
     let keys = spec.map_or(&[][..], |spec| &*spec.keys);
     let has_head = named.is_some() || fields.entry("head").is_some() || hint.is_some();
     expect_keys(
         &mut fields,
-        MODEL_KEYS,
+        MODEL,
         keys,
         spec.is_none() && (has_head || !emulated),
         context,
@@ -87,7 +59,7 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
 
     let servers = server::read(&name.value, &fields, context);
     let remote = servers.is_some();
-    let calls = fields.count("workers", u32::MAX, context.diagnostics);
+    let calls = keys::count(MODEL, "workers", &fields, context.diagnostics);
     let server_slots = servers.as_ref().map(|servers| {
         let calls = calls.given().map_or(1, |calls| calls.value);
         calls.saturating_mul(servers.urls.len() as u32)
@@ -98,7 +70,9 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     };
     let head = fields.text("head", context.diagnostics);
     if let Some(spanned) = head.given() {
-        check_known(spanned, "head", heads(), context);
+        if meant != Some(PYTHON_FUNCTION) {
+            check_known(spanned, "head", heads(), context);
+        }
     } else if head.is_absent()
         && hint.is_none()
         && spec.is_none()
@@ -122,10 +96,20 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         settings.0.remove("class_thresholds");
     }
     settings.0.extend(read.settings.0);
+    python::add_place("head", &fields, &mut settings, context);
     let batch = batch(&fields, context);
     let profile = profile(&fields, (on_emulated_device, &ends), &batch, context);
     let preparation = preparation(&fields, on_emulated_device, context);
     let fail_every = fail_every(&fields, on_emulated_device, context);
+    let scaling = scaling::read(&fields, context);
+    // As many as there may be at the highest load.
+    let most = scaling
+        .as_ref()
+        .filter(|scaling| scaling.value.max_workers < u32::MAX);
+    let workers = match most {
+        Some(scaling) => Some(Spanned::new(scaling.value.max_workers, scaling.at)),
+        None => calls.given().filter(|_| !remote).cloned(),
+    };
     let memory = fields.bytes("memory", context.diagnostics).given().cloned();
     let [open_cold, open_warm] =
         ["open_cold", "open_warm"].map(|key| opening(key, &fields, on_emulated_device, context));
@@ -149,7 +133,8 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         classes,
         device: fields.text("device", context.diagnostics),
         ends,
-        workers: calls.given().filter(|_| plan.is_none() && !remote).cloned(),
+        workers: workers.filter(|_| plan.is_none()),
+        scaling,
         server_slots,
         batch: batch.into_value().unwrap_or_else(|| vec![1]),
         profile: profile.unwrap_or_default(),
@@ -377,7 +362,7 @@ fn preparation(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -
 
 /// Batches of which one fails. Only an emulated device fails on request.
 fn fail_every(fields: &Fields<'_>, emulated: bool, context: &mut Context<'_>) -> Option<u32> {
-    let batches = fields.count("fail_every", u32::MAX, context.diagnostics);
+    let batches = keys::count(MODEL, "fail_every", fields, context.diagnostics);
     let batches = batches.given()?;
     if !emulated {
         let message = format!(

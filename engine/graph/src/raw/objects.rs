@@ -8,38 +8,17 @@ use weir_analytics::transforms::{GroundMap, ObjectFilter, ObjectRule, Outline, P
 use weir_config::{Content, Entry, Field, Fields, Node};
 
 use super::context::Context;
+use crate::keys::{self, GROUND, MAX_POLYGONS, OBJECT};
 use crate::settings;
-
-/// Keys of a source that this reads.
-pub(super) const KEYS: [&str; 4] = ["only", "ignore", "objects", "ground"];
 
 /// The name that stands for all classes.
 const ALL: &str = "*";
 
-/// Keys of the rule of a class.
-pub(super) const RULE_KEYS: [&str; 9] = [
-    "only",
-    "ignore",
-    "min_area",
-    "max_area",
-    "min_ratio",
-    "max_ratio",
-    "min_height_m",
-    "max_height_m",
-    "min_score",
-];
-
-/// Keys of the map of the ground.
-const GROUND_KEYS: [&str; 2] = ["points", "metres"];
-
-/// Polygons of a key, and classes of a source: each costs a step for each object.
-const MAX_POLYGONS: usize = 64;
+/// Classes of a source: each costs a step for each object.
 const MAX_CLASSES: usize = 256;
 
-/// Bounds of areas and scores, and of ratios.
+/// Bounds of fractions of the picture.
 const PARTS: RangeInclusive<f64> = 0.0..=1.0;
-const RATIOS: RangeInclusive<f64> = 0.0..=1000.0;
-const METRES: RangeInclusive<f64> = 0.0..=1000.0;
 
 /// Reads them; what is wrong is reported.
 pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> ObjectFilter {
@@ -66,7 +45,7 @@ fn ground(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<GroundMap> {
     let entry = fields.entry("ground")?;
     let owner = format!("`ground` of {}", fields.owner);
     let mut table = Fields::open(owner, entry, context.diagnostics)?;
-    table.expect(&GROUND_KEYS, false, context.diagnostics);
+    table.expect(&keys::names(GROUND), false, context.diagnostics);
     let (points, metres) = (four("points", &table, context)?, four("metres", &table, context)?);
     let is_within = |at: &Position| PARTS.contains(&at.x) && PARTS.contains(&at.y);
     if !points.iter().all(is_within) {
@@ -128,17 +107,17 @@ fn rule(source: &str, entry: &Entry, context: &mut Context<'_>) -> ObjectRule {
     let Some(mut fields) = Fields::open(owner, entry, context.diagnostics) else {
         return ObjectRule::default();
     };
-    fields.expect(&RULE_KEYS, false, context.diagnostics);
+    fields.expect(&keys::names(OBJECT), false, context.diagnostics);
     let rule = ObjectRule {
         only: polygons("only", &fields, context),
         ignore: polygons("ignore", &fields, context),
-        min_area: number("min_area", PARTS, &fields, context),
-        max_area: number("max_area", PARTS, &fields, context),
-        min_ratio: number("min_ratio", RATIOS, &fields, context),
-        max_ratio: number("max_ratio", RATIOS, &fields, context),
-        min_height_m: number("min_height_m", METRES, &fields, context),
-        max_height_m: number("max_height_m", METRES, &fields, context),
-        min_score: number("min_score", PARTS, &fields, context),
+        min_area: number("min_area", &fields, context),
+        max_area: number("max_area", &fields, context),
+        min_ratio: number("min_ratio", &fields, context),
+        max_ratio: number("max_ratio", &fields, context),
+        min_height_m: number("min_height_m", &fields, context),
+        max_height_m: number("max_height_m", &fields, context),
+        min_score: number("min_score", &fields, context),
     };
     let pairs = [
         ("max_area", rule.min_area, rule.max_area),
@@ -157,28 +136,11 @@ fn rule(source: &str, entry: &Entry, context: &mut Context<'_>) -> ObjectRule {
     rule
 }
 
-fn number(
-    key: &str,
-    within: RangeInclusive<f64>,
-    fields: &Fields<'_>,
-    context: &mut Context<'_>,
-) -> Option<f64> {
-    let field = fields.read(key, context.diagnostics, |node| match node.content {
-        Content::Float(number) => Ok(number),
-        Content::Integer(whole) => Ok(whole as f64),
-        _ => Err("a number".to_owned()),
-    });
-    let Field::Given(number) = field else { return None };
-    if within.contains(&number.value) {
-        return Some(number.value);
-    }
-    let (min, max) = within.into_inner();
-    let message = format!("`{key}` must lie between {min} and {max}, not {}", number.value);
+fn number(key: &str, fields: &Fields<'_>, context: &mut Context<'_>) -> Option<f64> {
     let hint = key
         .ends_with("_area")
-        .then(|| "areas are parts of the frame's: 0.01 is a hundredth of it".to_owned());
-    context.diagnostics.add(number.at, message, hint);
-    None
+        .then_some("areas are parts of the frame's: 0.01 is a hundredth of it");
+    keys::number(OBJECT, key, hint, fields, context.diagnostics).into_value()
 }
 
 /// One polygon, or a list of polygons.

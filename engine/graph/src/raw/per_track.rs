@@ -1,11 +1,12 @@
 //! `per_track = { every = "1s", until = 0.9 }` of a module: it runs for the objects of a track now and then, until it is certain;
 //! `per_track = { once = true }`: one time.
 
-use weir_config::{Content, Fields};
+use weir_config::Fields;
 use weir_types::Span;
 
 use super::context::Context;
 use super::tables::RawPerTrack;
+use crate::keys::{self, PER_TRACK};
 
 /// Default of `every`: one second of media time.
 const DEFAULT_EVERY: Span = Span::from_micros(1_000_000);
@@ -14,18 +15,10 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Raw
     let entry = fields.entry("per_track")?;
     let owner = format!("`per_track` of {}", fields.owner);
     let mut own = Fields::open(owner, entry, context.diagnostics)?;
-    own.expect(&["every", "until", "once"], false, context.diagnostics);
+    own.expect(&keys::names(PER_TRACK), false, context.diagnostics);
     let every = own.span("every", context.diagnostics).into_value();
-    let until = own.read("until", context.diagnostics, |node| match node.content {
-        Content::Float(number) => Ok(number),
-        Content::Integer(whole) => Ok(whole as f64),
-        _ => Err("a number from 0 to 1".to_owned()),
-    });
-    if let Some(given) = until.given().filter(|given| !(0.0..=1.0).contains(&given.value)) {
-        let message = format!("`until` must lie between 0 and 1, not {}", given.value);
-        let hint = "the certainty of the attribute from which on the module no longer runs for a track";
-        context.diagnostics.add(given.at, message, Some(hint.to_owned()));
-    }
+    let hint = "the certainty of the attribute from which on the module no longer runs for a track";
+    let until = keys::number(PER_TRACK, "until", Some(hint), &own, context.diagnostics);
     let once = own
         .flag("once", context.diagnostics)
         .into_value()

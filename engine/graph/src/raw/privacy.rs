@@ -11,20 +11,12 @@ use weir_flow::HiddenForm;
 
 use super::context::Context;
 use super::objects;
+use crate::keys::{self, MAX_REGIONS, PRIVACY, REGION};
 
-/// Keys of a source that this reads.
-pub(super) const KEYS: [&str; 2] = ["privacy", "private"];
-
-/// Keys of the table `privacy`.
-pub(super) const TABLE_KEYS: [&str; 3] = ["blur", "blackout", "regions"];
-
-/// Keys of a region.
-const REGION_KEYS: [&str; 2] = ["points", "form"];
+/// Keys of a source that this file reads.
+const OF_SOURCE: [&str; 2] = ["privacy", "private"];
 
 const FORMS: [(&str, HiddenForm); 2] = [("blur", HiddenForm::Blur), ("blackout", HiddenForm::Blackout)];
-
-/// Regions of a source; each costs a pass over its pixels for each picture that is encoded.
-const MAX_REGIONS: usize = 64;
 
 /// Privacy with the position in the text of each class.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +41,7 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Raw
 pub(super) fn read_defaults(defaults: &[Entry], context: &mut Context<'_>) -> Option<RawPrivacy> {
     let keys = defaults
         .iter()
-        .filter(|entry| KEYS.contains(&entry.name.as_str()));
+        .filter(|entry| OF_SOURCE.contains(&entry.name.as_str()));
     let entry = Entry {
         name: "defaults".to_owned(),
         at: 0,
@@ -77,7 +69,7 @@ fn read_table(source: &str, entry: &Entry, read: &mut RawPrivacy, context: &mut 
     let Some(mut fields) = Fields::open(owner, entry, context.diagnostics) else {
         return;
     };
-    fields.expect(&TABLE_KEYS, false, context.diagnostics);
+    fields.expect(&keys::names(PRIVACY), false, context.diagnostics);
     for (key, form) in FORMS {
         let classes = fields.texts(key, context.diagnostics).into_value();
         for class in classes.into_iter().flatten() {
@@ -133,7 +125,7 @@ fn region(owner: &str, node: &Node, context: &mut Context<'_>) -> Option<(Hidden
         node: node.clone(),
     };
     let mut fields = Fields::open(format!("`regions` of {owner}"), &entry, context.diagnostics)?;
-    fields.expect(&REGION_KEYS, false, context.diagnostics);
+    fields.expect(&keys::names(REGION), false, context.diagnostics);
     let form = fields.word("form", &FORMS, context.diagnostics).into_value();
     let Some(points) = fields.entry("points") else {
         let message = format!("{} has no `points`", fields.owner);

@@ -1,8 +1,10 @@
-//! Keys that a table must have.
+//! Keys that a table must have, and those that it may have.
 
 use weir_config::{Field, Fields, Spanned};
+use weir_flow::KeySpec;
 
 use super::context::Context;
+use crate::keys::{self, SectionKey};
 
 /// A text that must be there; `what` is a word on what it is.
 pub(super) fn required(
@@ -56,4 +58,17 @@ pub(super) fn required_inputs(fields: &Fields<'_>, context: &mut Context<'_>) ->
         _ => {}
     }
     field
+}
+
+/// Reports unknown keys: the table's own and those of its operator, head or sink are known.
+pub(super) fn expect_keys(
+    fields: &mut Fields<'_>,
+    base: &[SectionKey],
+    own: &[KeySpec],
+    open_ended: bool,
+    context: &mut Context<'_>,
+) {
+    let mut known = keys::names(base);
+    known.extend(own.iter().map(|key| key.name));
+    fields.expect(&known, open_ended, context.diagnostics);
 }

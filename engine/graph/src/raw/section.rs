@@ -1,33 +1,25 @@
 //! The tables of sources, devices, modules and sinks.
 
-use std::ops::RangeInclusive;
-
 use weir_analytics::transforms::{TimeZone, time_zone};
 use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, spelling};
-use weir_flow::{KeySpec, PYTHON_PREFIX, Value, VideoDecoder};
+use weir_flow::{KeySpec, PYTHON_FUNCTION, PYTHON_PREFIX, Value, VideoDecoder, catalog_name};
 use weir_policy::StreamShare;
 use weir_types::Span;
 
 use super::context::Context;
-use super::required::{required, required_inputs, streams};
+use super::required::{expect_keys, required, required_inputs, streams};
 use super::tables::{RawDevice, RawModel, RawModule, RawModuleTable, RawSink, RawSource};
 use super::{address, cascade, connection, gate, groups, objects, per_track, privacy, python, tracker};
 use crate::device::PrepareMode;
 use crate::graph::{EMULATE, TRACK};
 use crate::graph::{OnDrop, WhenSlow};
+use crate::keys::{self, DEVICE, MODULE, Mark, SINK, SOURCE, SectionKey};
 use crate::queue_node::QueueNode;
 use crate::settings;
 use crate::source_node::{Decoding, SourceMode};
 
-/// Slots of a device; bounds the threads of a run.
-const MAX_SLOTS: u32 = 1_024;
-const MAX_PREPARE_THREADS: u32 = 256;
-
 /// The mode of a source whose videos come from jobs.
 const QUEUED: &str = "queued";
-
-/// Keys that only such a source has.
-const QUEUE_KEYS: [&str; 3] = ["queue", "segment", "streams"];
 
 /// Default time limit of a job: one hour. The source and the job can override it.
 const QUEUED_SLO: Span = Span::from_secs(3_600);
@@ -38,42 +30,10 @@ const SEGMENT: Span = Span::from_secs(10);
 /// Default number of videos of a queued source that are processed at a time. With two, one video is opened or
 /// ends while the other keeps the models busy.
 const QUEUED_STREAMS: u32 = 2;
-const MAX_QUEUED_STREAMS: u32 = 64;
-
-/// Keys of templates and queued sources, which no camera has.
-pub(super) const CAMERA_SOURCE_KEYS: [&str; 4] = ["template", "queue", "segment", "streams"];
-
-/// Keys of a source.
-pub(super) fn source_keys() -> Vec<&'static str> {
-    let own = [
-        "like", "template", "mode", "fps", "sample", "decode", "decoder", "loop", "slo", "weight", "reserve",
-        "queue", "segment", "streams",
-    ];
-    address::KEYS
-        .into_iter()
-        .chain(own)
-        .chain(gate::KEYS)
-        .chain(connection::KEYS)
-        .chain(objects::KEYS)
-        .chain(privacy::KEYS)
-        .chain(["timezone", "group"])
-        .collect()
-}
-
-/// Keys of a device.
-pub(super) const DEVICE_KEYS: &[&str] = &[
-    "slots",
-    "prepare",
-    "prepare_threads",
-    "memory",
-    "host_memory",
-    "slowdown",
-];
-
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
-    let known = source_keys();
+    let known = keys::names(SOURCE);
     fields.expect(&known, false, context.diagnostics);
     let is_template = fields.flag("template", context.diagnostics).into_value();
     if is_template == Some(true) {
@@ -81,9 +41,9 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         return Some(RawSource::template(name));
     }
     if fields.peek("mode").is_some_and(|mode| mode.value == QUEUED) {
-        return queued(name, &fields, &known, context);
+        return queued(name, &fields, context);
     }
-    for key in QUEUE_KEYS {
+    for key in keys::marked(SOURCE, Mark::QueuedOnly) {
         if let Some(entry) = fields.entry(key) {
             let message = format!("`{key}` has a meaning only with mode = \"queued\"");
             let hint = Some("take it out, or set the mode".to_owned());
@@ -158,16 +118,14 @@ pub(super) fn timezone(fields: &Fields<'_>, context: &mut Context<'_>) -> Option
 }
 
 /// A source whose videos come from jobs.
-fn queued(
-    name: Spanned<String>,
-    fields: &Fields<'_>,
-    known: &[&str],
-    context: &mut Context<'_>,
-) -> Option<RawSource> {
-    let may = |key: &str| ["mode", "slo"].contains(&key) || QUEUE_KEYS.contains(&key);
-    for key in known.iter().filter(|key| !may(key)) {
-        if let Some(entry) = fields.entry(key) {
-            let message = format!("`{key}` has no meaning for a queued source: its videos come from jobs");
+fn queued(name: Spanned<String>, fields: &Fields<'_>, context: &mut Context<'_>) -> Option<RawSource> {
+    let other = |key: &&SectionKey| !key.has(Mark::Queued) && !key.has(Mark::QueuedOnly);
+    for key in SOURCE.iter().filter(other) {
+        if let Some(entry) = fields.entry(key.name) {
+            let message = format!(
+                "`{}` has no meaning for a queued source: its videos come from jobs",
+                key.name
+            );
             context
                 .diagnostics
                 .add(entry.at, message, Some("take it out".to_owned()));
@@ -183,9 +141,7 @@ fn queued(
     .cloned();
     let slo = fields.span("slo", context.diagnostics).into_value();
     let segment = fields.span("segment", context.diagnostics).into_value();
-    let streams = fields
-        .count("streams", MAX_QUEUED_STREAMS, context.diagnostics)
-        .into_value();
+    let streams = keys::count(SOURCE, "streams", fields, context.diagnostics).into_value();
     let queue = queue.map(|queue| QueueNode {
         source: name.value.clone(),
         queue: if queue.value.contains("://") {
@@ -234,37 +190,24 @@ fn check_template(fields: &Fields<'_>, known: &[&str], diagnostics: &mut Diagnos
 
 /// Reads the share of the stream under overload: `weight` and `reserve`.
 fn share(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> StreamShare {
-    let mut number = |name: &str, within: RangeInclusive<f64>, hint: &str| {
-        let field = fields.read(name, diagnostics, |node| match node.content {
-            Content::Float(number) => Ok(number),
-            Content::Integer(whole) => Ok(whole as f64),
-            _ => Err("a number".to_owned()),
-        });
-        let spanned = field.given()?;
-        if within.contains(&spanned.value) {
-            return Some(spanned.value);
-        }
-        let (min, max) = within.into_inner();
-        let message = format!("`{name}` must lie between {min} and {max}, not {}", spanned.value);
-        diagnostics.add(spanned.at, message, Some(hint.to_owned()));
-        None
-    };
+    let mut number =
+        |name: &str, hint: &str| keys::number(SOURCE, name, Some(hint), fields, diagnostics).into_value();
     let relative = "weights are relative: 1 and 3 share as 1 to 3; remove a source that should get nothing";
-    let weight = number("weight", StreamShare::WEIGHTS, relative).unwrap_or(1.0);
+    let weight = number("weight", relative).unwrap_or(1.0);
     let rate = "frames a second that are kept for this source: reserve = 5; without the key nothing is";
     StreamShare {
         weight,
-        reserve: number("reserve", StreamShare::RESERVES, rate),
+        reserve: number("reserve", rate),
     }
 }
 
 pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawDevice> {
     let mut fields = Fields::open(format!("device \"{}\"", name.value), entry, context.diagnostics)?;
-    fields.expect(DEVICE_KEYS, false, context.diagnostics);
-    let slots = fields.count("slots", MAX_SLOTS, context.diagnostics).into_value();
+    fields.expect(&keys::names(DEVICE), false, context.diagnostics);
+    let slots = keys::count(DEVICE, "slots", &fields, context.diagnostics).into_value();
     let words = [("overlap", PrepareMode::Overlap), ("inline", PrepareMode::Inline)];
     let prepare = fields.word("prepare", &words, context.diagnostics).into_value();
-    let threads = fields.count("prepare_threads", MAX_PREPARE_THREADS, context.diagnostics);
+    let threads = keys::count(DEVICE, "prepare_threads", &fields, context.diagnostics);
     let is_gpu = name.value.starts_with("cuda:");
     if let Some(given) = threads.given().filter(|_| !is_gpu) {
         let message = format!("{} prepares each batch on one thread", fields.owner);
@@ -297,22 +240,6 @@ pub(super) fn device(name: Spanned<String>, entry: &Entry, context: &mut Context
         slowdown,
     })
 }
-
-/// Keys of a module beside those of its operator.
-pub const MODULE_KEYS: &[&str] = &[
-    "operator",
-    "model",
-    "cascade",
-    "settle",
-    "on_late",
-    "escalate",
-    "on_drop",
-    "inputs",
-    "regions",
-    "per_track",
-    "streams",
-    "weight",
-];
 
 /// Keys of a module that reads tiles, beside `tiles` itself.
 const TILE_KEYS: [&str; 5] = ["overlap", "whole", "merge", "merge_by", "merge_threshold"];
@@ -382,7 +309,7 @@ fn model_module(
     };
     let spec = meant.and_then(|name| catalog.operator(name));
     let keys = spec.map_or(&[][..], |spec| &*spec.keys);
-    expect_keys(&mut fields, MODULE_KEYS, keys, meant.is_none(), context);
+    expect_keys(&mut fields, MODULE, keys, meant.is_none(), context);
     let operator = required(&fields, "operator", "what the module does", context);
     let operator = operator.and_then(|spanned| {
         if in_python.is_none() {
@@ -429,24 +356,24 @@ fn model_module(
     (cascade::expand(module, &fields, context), None)
 }
 
-/// Keys of a sink beside those of its type.
-pub(super) const SINK_KEYS: &[&str] = &["type", "inputs", "streams", "when_slow"];
-
 pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSink> {
     let mut fields = Fields::open(format!("sink \"{}\"", name.value), entry, context.diagnostics)?;
     let catalog = context.catalog;
     let sinks = || catalog.sinks.iter().map(|sink| sink.name);
     let named = fields.peek("type").map(|spanned| spanned.value);
-    let meant = named.and_then(|name| correct(name, sinks()));
+    let meant = named.and_then(|name| correct(catalog_name(name), sinks()));
     let spec = catalog.sinks.iter().find(|sink| Some(sink.name) == meant);
     let keys = spec.map_or(&[][..], |spec| spec.keys);
-    expect_keys(&mut fields, SINK_KEYS, keys, spec.is_none(), context);
+    expect_keys(&mut fields, SINK, keys, spec.is_none(), context);
     let kind = required(&fields, "type", "what happens to the deliveries", context);
     let kind = kind.and_then(|spanned| {
-        check_known(&spanned, "sink type", sinks(), context);
+        if meant != Some(PYTHON_FUNCTION) {
+            check_known(&spanned, "sink type", sinks(), context);
+        }
         meant.map(str::to_owned)
     });
-    let read = settings::read(&fields, keys, context.folder, context.diagnostics);
+    let mut read = settings::read(&fields, keys, context.folder, context.diagnostics);
+    read.whole &= python::add_place("type", &fields, &mut read.settings, context);
     // A value of the wrong kind was reported, and may leave others wrong.
     if let Some(spec) = spec.filter(|_| read.whole) {
         for fault in (spec.check.0)(&read.settings) {
@@ -506,20 +433,4 @@ pub(super) fn check_known<'a>(
             hint,
         );
     }
-}
-
-/// Reports unknown keys: the table's own and those of its operator, head or sink are known.
-pub(super) fn expect_keys(
-    fields: &mut Fields<'_>,
-    base: &[&str],
-    keys: &[KeySpec],
-    open_ended: bool,
-    context: &mut Context<'_>,
-) {
-    let known: Vec<&str> = base
-        .iter()
-        .copied()
-        .chain(keys.iter().map(|key| key.name))
-        .collect();
-    fields.expect(&known, open_ended, context.diagnostics);
 }

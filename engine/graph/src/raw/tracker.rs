@@ -4,23 +4,10 @@ use weir_analytics::Parts;
 use weir_config::{Entry, Fields, Spanned};
 
 use super::context::Context;
-use super::required::{required_inputs, streams};
+use super::required::{expect_keys, required_inputs, streams};
 use super::tables::RawTracker;
+use crate::keys::{MODULE, Mark};
 use crate::settings;
-
-/// Keys of a tracker beside those of the catalog.
-const KEYS: [&str; 3] = ["operator", "inputs", "streams"];
-/// Keys of modules that run models.
-const OF_MODELS: [&str; 8] = [
-    "model",
-    "cascade",
-    "settle",
-    "on_late",
-    "escalate",
-    "regions",
-    "per_track",
-    "weight",
-];
 
 /// Score from which objects begin tracks, and that from which they continue them, where the text does not say.
 const DEFAULT_HIGH: f64 = 0.5;
@@ -29,16 +16,14 @@ const DEFAULT_LOW: f64 = 0.1;
 pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawTracker> {
     let mut fields = Fields::open(format!("module \"{}\"", name.value), entry, context.diagnostics)?;
     let keys = context.catalog.tracker_keys;
-    for key in OF_MODELS {
-        if let Some(entry) = fields.entry(key) {
-            let message = format!("{} is a tracker, which has no `{key}`", fields.owner);
+    for key in MODULE.iter().filter(|key| !key.has(Mark::Tracker)) {
+        if let Some(entry) = fields.entry(key.name) {
+            let message = format!("{} is a tracker, which has no `{}`", fields.owner, key.name);
             let hint = "it runs no model: it follows the objects of its `inputs` where deliveries come out";
             context.diagnostics.add(entry.at, message, Some(hint.to_owned()));
         }
     }
-    let own = keys.iter().map(|key| key.name);
-    let known: Vec<&str> = KEYS.into_iter().chain(OF_MODELS).chain(own).collect();
-    fields.expect(&known, false, context.diagnostics);
+    expect_keys(&mut fields, MODULE, keys, false, context);
     let settings = settings::read(&fields, keys, context.folder, context.diagnostics).settings;
     let (low, high) = (
         settings.number("low", DEFAULT_LOW),

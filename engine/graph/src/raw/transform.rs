@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use weir_analytics::transforms::{TRANSFORM_TYPES, TransformSpec, read_transform, transform_type};
 use weir_config::{Entry, Fields, Spanned};
+use weir_flow::{PYTHON_PREFIX, catalog_name};
 
 use super::context::Context;
-use super::required::{required, required_inputs, streams};
-use super::section::{check_known, correct, expect_keys};
+use super::python;
+use super::required::{expect_keys, required, required_inputs, streams};
+use super::section::{check_known, correct};
 use super::tables::RawTransform;
+use crate::keys::TRANSFORM;
 use crate::settings;
-
-/// Keys of a transform beside those of its type.
-pub(super) const KEYS: [&str; 3] = ["type", "inputs", "streams"];
 
 pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawTransform> {
     let mut fields = Fields::open(
@@ -24,20 +24,21 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
     let types = || TRANSFORM_TYPES.iter().map(|kind| kind.name);
     let named = fields.peek("type").map(|spanned| spanned.value);
     let meant = named
-        .and_then(|name| correct(name, types()))
+        .and_then(|name| correct(catalog_name(name), types()))
         .and_then(transform_type);
     let keys = meant.map_or(&[][..], |meant| meant.keys);
-    expect_keys(&mut fields, &KEYS, keys, meant.is_none(), context);
+    expect_keys(&mut fields, TRANSFORM, keys, meant.is_none(), context);
     let kind = required(
         &fields,
         "type",
         "what it finds: \"zone\", \"line\" and so on",
         context,
     );
-    if let Some(spanned) = kind.given() {
+    if let Some(spanned) = kind.given().filter(|kind| !kind.value.starts_with(PYTHON_PREFIX)) {
         check_known(spanned, "transform type", types(), context);
     }
-    let read = settings::read(&fields, keys, context.folder, context.diagnostics);
+    let mut read = settings::read(&fields, keys, context.folder, context.diagnostics);
+    read.whole &= python::add_place("type", &fields, &mut read.settings, context);
     // A value of the wrong kind was reported, and may leave others wrong.
     let spec = meant
         .filter(|_| read.whole)

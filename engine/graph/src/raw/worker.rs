@@ -5,23 +5,10 @@ use weir_config::{Content, Entry, Field, Fields, Spanned};
 use super::context::Context;
 use super::required::required;
 use crate::graph::WorkerNode;
+use crate::keys::{self, WORKER};
 
 /// Bandwidth of a link where none is given: 10 Gbit/s.
 const DEFAULT_BANDWIDTH_BPS: u64 = 10_000_000_000;
-
-/// Greatest number of a core.
-const MAX_CORE: u32 = 65_535;
-
-/// Keys of a worker.
-pub(super) const KEYS: &[&str] = &[
-    "class",
-    "address",
-    "server",
-    "bandwidth",
-    "emulated",
-    "slowdown",
-    "core",
-];
 
 pub(super) fn read(
     name: Spanned<String>,
@@ -29,7 +16,7 @@ pub(super) fn read(
     context: &mut Context<'_>,
 ) -> Option<(Spanned<String>, WorkerNode)> {
     let mut fields = Fields::open(format!("worker \"{}\"", name.value), entry, context.diagnostics)?;
-    fields.expect(KEYS, false, context.diagnostics);
+    fields.expect(&keys::names(WORKER), false, context.diagnostics);
     let class = required(
         &fields,
         "class",
@@ -115,7 +102,7 @@ fn core(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<u32> {
     let field = fields.read("core", context.diagnostics, |node| match node.content {
         Content::Integer(whole) => u32::try_from(whole)
             .ok()
-            .filter(|core| *core <= MAX_CORE)
+            .filter(|core| keys::in_bounds(WORKER, "core", f64::from(*core)))
             .ok_or_else(|| "the number of a core".to_owned()),
         _ => Err("the number of a core".to_owned()),
     });

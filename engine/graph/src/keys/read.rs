@@ -1,0 +1,74 @@
+//! Reading of numbers by the bounds of their rows.
+
+use weir_config::{Content, Diagnostics, Field, Fields};
+use weir_flow::KeyKind;
+
+use super::key::{SectionKey, ValueKind};
+
+/// Lower and upper bound of a key's number; `None` if the key has no row, or its value is no number.
+fn bounds(keys: &[SectionKey], name: &str) -> Option<(f64, f64)> {
+    let key = keys.iter().find(|key| key.name == name)?;
+    match key.kind {
+        ValueKind::Plain(KeyKind::Number { min, max }) => Some((min, max)),
+        ValueKind::Plain(KeyKind::Integer { min, max }) => Some((min as f64, max as f64)),
+        _ => None,
+    }
+}
+
+/// True if a number lies within the bounds of its key.
+pub(crate) fn in_bounds(keys: &[SectionKey], name: &str, number: f64) -> bool {
+    bounds(keys, name).is_some_and(|(min, max)| (min..=max).contains(&number))
+}
+
+/// Reads a number within the bounds of its row; `hint` is the advice for one outside.
+pub(crate) fn number(
+    keys: &[SectionKey],
+    name: &str,
+    hint: Option<&str>,
+    fields: &Fields<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Field<f64> {
+    let Some((min, max)) = bounds(keys, name) else {
+        return Field::Absent;
+    };
+    let field = fields.read(name, diagnostics, |node| match node.content {
+        Content::Float(number) => Ok(number),
+        Content::Integer(whole) => Ok(whole as f64),
+        _ => Err(format!("a number from {min} to {max}")),
+    });
+    field.and_then(|spanned| {
+        let number = spanned.value;
+        if (min..=max).contains(&number) {
+            return Some(number);
+        }
+        let message = format!("`{name}` must lie between {min} and {max}, not {number}");
+        diagnostics.add(spanned.at, message, hint.map(str::to_owned));
+        None
+    })
+}
+
+/// Reads a whole number within the bounds of its row.
+pub(crate) fn count(
+    keys: &[SectionKey],
+    name: &str,
+    fields: &Fields<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Field<u32> {
+    let Some((min, max)) = bounds(keys, name) else {
+        return Field::Absent;
+    };
+    let field = fields.read(name, diagnostics, |node| match node.content {
+        Content::Integer(whole) => Ok(whole),
+        _ => Err(format!("a whole number from {min} to {max}")),
+    });
+    field.and_then(|spanned| {
+        let whole = spanned.value;
+        let count = u32::try_from(whole).ok();
+        let count = count.filter(|count| (min..=max).contains(&f64::from(*count)));
+        if count.is_none() {
+            let message = format!("`{name}` must lie between {min} and {max}, not {whole}");
+            diagnostics.add(spanned.at, message, None);
+        }
+        count
+    })
+}
