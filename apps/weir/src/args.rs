@@ -122,6 +122,8 @@ pub(crate) enum Command {
     /// List, inspect or fetch models: those that ship with Weir and the public ones in its zoo
     #[command(subcommand)]
     Models(Models),
+    /// Print the keys of each section of the graph file, with values, defaults and meaning
+    Keys,
     /// Print the operators, heads and sinks that graphs may name, with their keys
     Operators,
     /// Print the JSON schema of graphs, for completion and checks in editors
@@ -358,10 +360,10 @@ pub(crate) struct Score {
     pub(crate) graph: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) playback: Playback,
-    /// Ground truth of the clip, for all streams or for the named one
+    /// Ground truth of the clip, for all streams or for the named one; or annotations of COCO (.json)
     #[arg(long, value_name = "[STREAM=]FILE", required = true)]
     pub(crate) truth: Vec<TruthOf>,
-    /// Run nothing; evaluate the event lines of this file instead
+    /// Run nothing; evaluate the event lines of this file, or the results of a `coco` sink, instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["videos", "streams", "speed", "out", "duration", "record",
         "strict", "drop", "order"])]
     pub(crate) events: Option<PathBuf>,

@@ -15,6 +15,7 @@ mod graph;
 mod import;
 mod init;
 mod jobs;
+mod keys;
 mod manual;
 mod models;
 mod models_inspect;
@@ -76,8 +77,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Gears(Gears::Plan(args)) => gears_plan::plan(&args, &zoo),
         Command::Plan(args) => plan::plan(&args),
         Command::Models(Models::List) => models::list(&zoo),
+        Command::Models(Models::Search { words }) => models::search(&words, &zoo),
         Command::Models(Models::Inspect(args)) => models_inspect::inspect(&args, &zoo),
         Command::Models(Models::Pull { names }) => models::pull(&names, &zoo),
+        Command::Keys => keys::keys(),
         Command::Operators => operators::operators(&zoo),
         Command::Schema => schema::schema(&zoo),
         Command::Worker(args) => worker::worker(&args),

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use weir_analytics::transforms::TRANSFORM_TYPES;
 use weir_flow::{Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, OperatorInput, OperatorSpec};
+use weir_graph::keys::{MODULE, SectionKey};
 
+use super::keys::value_text;
 use crate::output;
 use crate::zoo::Zoo;
 
@@ -16,80 +18,6 @@ pub(crate) fn operators(zoo: &Zoo) -> anyhow::Result<()> {
     output::say(page(&crate::catalog::catalog(zoo)).trim_end())?;
     Ok(())
 }
-
-/// Keys of every module, whatever its operator: name, what it holds, meaning.
-const MODULE_KEYS: &[[&str; 3]] = &[
-    [
-        "operator",
-        "text",
-        "function of the module: one of the names below, or `emulate`, which has none of the keys below `weight`, or `track`, which \
-         has keys of its own (required)",
-    ],
-    [
-        "model",
-        "text",
-        "name of the `[models]` table that it runs, whose head is one of the operator's (required, or `cascade`)",
-    ],
-    [
-        "cascade",
-        "a list of tables",
-        "models in place of `model`, the smallest first: `{ model = \"NAME\", certainty = 0.9 }`. Answers that are less certain \
-         than that, 0 to 1, are handed on to the next; the last takes the rest and has no `certainty`",
-    ],
-    [
-        "settle",
-        "\"last\" or \"surest\"",
-        "answer of a cascade that counts: last, that of the last stage with a valid answer; surest, the answer with \
-         the highest certainty; default last",
-    ],
-    [
-        "on_late",
-        "\"drop\" or \"accept\"",
-        "handling of a frame for which the next stage of a cascade would be late: it is dropped, or continues with \
-         the answers that it has; default drop",
-    ],
-    [
-        "escalate",
-        "\"frames\" or \"regions\"",
-        "part of a frame that a detector in a cascade hands on: the whole frame, or crops around uncertain objects, \
-         whose results replace the old ones; default frames",
-    ],
-    [
-        "on_drop",
-        "\"drop\" or \"degrade\"",
-        "outcome of a frame that the module cannot serve in time, or whose batch fails: `drop`, or `degrade`: the frame continues \
-         without the findings of the module, and its event names the module (`without`); the module then gets slots that others \
-         leave idle. Default: as all modules before it, else drop; not beside `cascade`",
-    ],
-    [
-        "inputs",
-        "a list of texts",
-        "names of the sources and modules that it waits for (required)",
-    ],
-    [
-        "regions",
-        "a list of texts",
-        "classes of objects whose crops are its items. Without it `detect`, `classify` and `describe` take whole frames, \
-         `read-text` takes `plate`, `embed` and `iris` take `face`; the others need it, or `items`",
-    ],
-    [
-        "per_track",
-        "a table",
-        "`{ every = \"1s\", until = 0.9 }`: it runs for the objects of a track once in that media time, and no more once what it \
-         read is as certain as that, 0 to 1; `{ once = true }`: one time for each track, as soon as it counts (docs/reference/tracking.md); \
-         default: for every object of every frame; `every` default 1s, without `until` it goes on",
-    ],
-    [
-        "streams",
-        "a list of texts",
-        "the streams whose frames it sees, as `[\"door\", \"yard-*\"]`; frames of others pass it by; default: all that its inputs have",
-    ],
-    [
-        "weight",
-        "a number above 0",
-        "its share under the arbitration `weighted`; default 1",
-    ],
-];
 
 fn page(catalog: &Catalog) -> String {
     let mut page =
@@ -117,8 +45,10 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
     *page += "\n## Operators\n\n`operator = \"...\"` of a module. These keys are shared; what an operator has beside them \
               stands with it.\n";
     push_shared_header(page);
-    for [name, kind_text, about] in MODULE_KEYS {
-        let _ = writeln!(page, "| `{name}` | all | {kind_text} | {about} |");
+    for key in MODULE {
+        let value = value_text(key.kind);
+        let about = meaning(key);
+        let _ = writeln!(page, "| `{}` | all | {value} | {about} |", key.name);
     }
     let keys: Vec<_> = operators.iter().map(|spec| (spec.name, &*spec.keys)).collect();
     let shared = shared_keys(&keys);
@@ -137,6 +67,15 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
             operator_input(operator.input),
         );
         push_own_keys(page, &operator.keys, &shared);
+    }
+}
+
+/// Meaning of a key with its default.
+fn meaning(key: &SectionKey) -> String {
+    match key.default {
+        "" | "none" => key.about.to_owned(),
+        default if default.starts_with("required") => format!("{} ({default})", key.about),
+        default => format!("{}; default: {default}", key.about),
     }
 }
 
@@ -260,7 +199,8 @@ fn head_output(output: HeadOutput) -> &'static str {
     }
 }
 
-fn kind_text(kind: KeyKind) -> String {
+/// Type and bounds of a value, as the reference has them.
+pub(super) fn kind_text(kind: KeyKind) -> String {
     match kind {
         KeyKind::Number { min, max } => format!("a number, {min} to {max}"),
         KeyKind::Integer { min, max } => format!("a whole number, {min} to {max}"),
@@ -341,7 +281,7 @@ mod tests {
         let operators = chapter("## Operators");
         for operator in &catalog.operators {
             let keys = operator.keys.iter().map(|key| key.name);
-            for key in keys.chain(weir_graph::MODULE_KEYS.iter().copied()) {
+            for key in keys.chain(MODULE.iter().map(|key| key.name)) {
                 assert_eq!(
                     mention_count(operators, operator.name, key, false),
                     1,
@@ -377,12 +317,6 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn keys_of_all_modules_are_those_that_graphs_are_checked_against() {
-        let described: Vec<&str> = MODULE_KEYS.iter().map(|[name, ..]| *name).collect();
-        assert_eq!(described, weir_graph::MODULE_KEYS);
     }
 
     #[test]

@@ -2,23 +2,20 @@
 //! checked against. It takes all that `weir check` takes, and refuses unknown keys and values of the wrong kind; what hangs
 //! together between tables is for `weir check`.
 
-mod cameras;
 mod model;
+mod sections;
 mod shapes;
 
 use serde_json::{Map, Value, json};
 use weir_analytics::transforms::TRANSFORM_TYPES;
-use weir_flow::{Catalog, KeySpec, PYTHON_OPERATOR};
+use weir_flow::{Catalog, KeySpec, PYTHON_FUNCTION};
+use weir_graph::keys::{self, Mark, SectionKey};
 use weir_graph::{EMULATE, TRACK};
-use weir_policy::{DropRule, Policy, SlotPlanning};
 
 use crate::output;
 use crate::zoo::Zoo;
 use model::model;
-use shapes::{
-    closed, described, flag, integer, number, positive, properties, reference, spec_properties, text, texts,
-    words,
-};
+use shapes::{closed, reference, spec_properties};
 
 /// Prints the schema.
 ///
@@ -56,289 +53,40 @@ fn document(catalog: &Catalog) -> Value {
             "transforms": tables("transform", "Transforms of tracked objects: zones, lines, rules and others."),
             "sinks": tables("sink", "Outputs of deliveries."),
         },
-        "definitions": {
-            "variable": { "type": "string", "pattern": "\\$\\{", "description": "An environment variable: ${NAME} or ${NAME:-default}." },
-            "app": app(),
-            "policy": policy(),
-            "source": cameras::source(catalog),
-            "camera": cameras::camera(catalog),
-            "defaults": cameras::defaults(catalog),
-            "schedule": cameras::schedule(),
-            "object": cameras::object(),
-            "privacy": cameras::privacy(),
-            "device": closed(&[], properties(&[
-                ("slots", integer(1), "Number of batches that the device runs at once; default one per core on cpu, otherwise one."),
-                ("prepare", words(&["overlap", "inline"]), "Preparation of the inputs of a batch: overlap, while the batch before runs; inline, by the thread that runs it. Default overlap on cuda, otherwise inline."),
-                ("prepare_threads", integer(1), "On cuda: number of threads that prepare the inputs of a batch; default half of the cores, at most 8."),
-                ("memory", text(), "Memory for all its models together, such as \"96MiB\": models are opened and closed as needed. By default all stay open."),
-                ("host_memory", text(), "With `memory`: host memory that caches models, so that they open faster than from their files; default 512MiB."),
-                ("slowdown", json!({ "type": "number", "minimum": 1 }), "Factor by which execution is slowed down, to emulate a slower device; default 1."),
-            ])),
-            "worker": worker(),
-            "model": model(catalog),
-            "module": module(catalog),
-            "transform": transform(),
-            "sink": sink(catalog),
-        },
+        "definitions": definitions(catalog),
     })
 }
 
-fn app() -> Value {
-    let keys = [
+/// Definitions of all sections. Those whose keys depend on an operator, a head or a type have a variant for each.
+fn definitions(catalog: &Catalog) -> Map<String, Value> {
+    let mut definitions: Map<String, Value> = keys::sections()
+        .into_iter()
+        .map(|section| (section.name.to_owned(), sections::table(&section.keys, catalog)))
+        .collect();
+    definitions["source"]["anyOf"] =
+        json!([{ "required": ["uri"] }, { "required": ["template"] }, { "required": ["queue"] }]);
+    definitions["camera"]["required"] = json!(["uri"]);
+    definitions.extend([
         (
-            "name",
-            text(),
-            "The name of the application in reports; default the name of the file.",
+            "variable".to_owned(),
+            json!({
+                "type": "string",
+                "pattern": "\\$\\{",
+                "description": "An environment variable: ${NAME} or ${NAME:-default}.",
+            }),
         ),
-        (
-            "slo",
-            text(),
-            "The longest time from the arrival of a frame to its delivery, such as \"400ms\".",
-        ),
-        (
-            "gears",
-            text(),
-            "The file of the gears of cascades (docs/explain/gears.md).",
-        ),
-        ("timezone", text(), cameras::TIMEZONE),
-        (
-            "stream_hosts",
-            texts(),
-            "Hosts that clients of the API may add streams of, such as \"10.0.7.0/24\"; default any.",
-        ),
-        (
-            "stream_folders",
-            texts(),
-            "Folders with files that clients of the API may add as streams, beside that of the graph.",
-        ),
-    ];
-    closed(&["slo"], properties(&keys))
-}
-
-fn policy() -> Value {
-    let part = |about: &str| json!({ "type": ["string", "boolean", "object"], "description": about });
-    let drop = json!({ "anyOf": [
-        words(DropRule::NAMES),
-        { "type": "object", "required": ["rule"], "properties": { "rule": words(DropRule::NAMES) } },
-    ] });
-    let mut keys = properties(&[
-        (
-            "preset",
-            words(&Policy::presets()),
-            "A preset for the whole policy, which the other keys override; default pard.",
-        ),
-        (
-            "drop",
-            drop,
-            "The rule that drops requests: its name, or a table with `rule` and its parameters.",
-        ),
-        (
-            "order",
-            words(&["adaptive", "fcfs", "hbf", "lbf", "instant"]),
-            "Order in which requests of a mailbox are considered; default adaptive.",
-        ),
-        (
-            "forming",
-            words(&["eager", "late"]),
-            "Time at which requests are bound to a batch; default late.",
-        ),
-        (
-            "arbitration",
-            words(&["least-slack", "downstream-first", "fifo", "weighted"]),
-            "Choice of the module whose batch runs next on a shared slot; default downstream-first.",
-        ),
-        (
-            "queues",
-            words(&["fcfs", "edf", "shepherd", "sticky", "virtual"]),
-            "Choice of the next work on a device with memory for some of its models; default by the arbitration and turns.",
-        ),
-        (
-            "delta",
-            json!({ "type": "integer", "minimum": 1, "maximum": SlotPlanning::MAX_DELTA }),
-            "Maximum number of batches in a group of planned queues; default 4.",
-        ),
-        (
-            "operations",
-            json!({ "type": "array", "items": words(&["pull", "balance", "warm-start", "reorder"]), "contains": { "const": "pull" } }),
-            "Operations of planned queues, which must include `pull`; default all.",
-        ),
-        (
-            "mailbox",
-            words(&["pool", "worker"]),
-            "Place where requests wait; default pool.",
-        ),
-        (
-            "sizing",
-            words(&["fair", "together"]),
-            "Rule that chooses batch sizes.",
-        ),
-        (
-            "length",
-            words(&["mean", "history", "stream", "experts", "single"]),
-            "Prediction of the number of tokens in a sequence of a generative model; default mean.",
-        ),
-        (
-            "tables",
-            words(&["intervals", "until"]),
-            "Bookings that reservations keep: all intervals, or only the end of the last one (until); default intervals.",
-        ),
-        (
-            "sweep",
-            flag(),
-            "true: requests that will certainly miss their deadline are dropped at once; default true.",
-        ),
-        (
-            "fair",
-            flag(),
-            "true: requests that are about equally urgent run in random order; default true.",
-        ),
-        (
-            "head_min_fraction",
-            number(0.0, 1.0),
-            "For models with a plan: the smallest batch, as a fraction of the planned batch; default 0.95.",
-        ),
-        (
-            "booking_margin",
-            number(0.0, 1.0),
-            "For models with a plan: the fraction of the SLO that is kept as a margin; default 0.02.",
-        ),
+        ("model".to_owned(), model(catalog)),
+        ("module".to_owned(), module(catalog)),
+        ("transform".to_owned(), transform(catalog)),
+        ("sink".to_owned(), sink(catalog)),
     ]);
-    for name in weir_graph::POLICY_PARTS {
-        let about = "A part of the policy: see docs/reference/policy.md for its parameters.";
-        keys.insert((*name).to_owned(), part(about));
-    }
-    closed(&[], keys)
-}
-
-fn worker() -> Value {
-    let keys = [
-        ("class", text(), "The class of its device, as named in the plan."),
-        (
-            "address",
-            text(),
-            "HOST:PORT of its process; without it, the worker runs in this process.",
-        ),
-        (
-            "server",
-            text(),
-            "The server on which it runs; default its own name.",
-        ),
-        (
-            "bandwidth",
-            text(),
-            "Bandwidth of its server's link in each direction; default 10Gbps.",
-        ),
-        (
-            "emulated",
-            flag(),
-            "true: it emulates a device of its class; default false.",
-        ),
-        (
-            "slowdown",
-            json!({ "type": "number", "minimum": 1 }),
-            "In this process: factor by which execution is slowed down; default 1.",
-        ),
-        (
-            "core",
-            integer(0),
-            "In this process: the core to which it is pinned.",
-        ),
-    ];
-    closed(&["class"], properties(&keys))
+    definitions
 }
 
 fn module(catalog: &Catalog) -> Value {
-    let stage = closed(
-        &["model"],
-        properties(&[
-            ("model", text(), "The name of a [models] table."),
-            (
-                "certainty",
-                number(0.0, 1.0),
-                "Answers with a lower certainty go to the next stage.",
-            ),
-        ]),
-    );
-    let per_track = closed(
-        &[],
-        properties(&[
-            (
-                "every",
-                text(),
-                "Interval between runs for a track, in media time; default 1s.",
-            ),
-            (
-                "until",
-                number(0.0, 1.0),
-                "Certainty of the attribute from which on the module no longer runs for a track.",
-            ),
-            (
-                "once",
-                flag(),
-                "true: one run per track, as soon as the track counts; not with the other keys.",
-            ),
-        ]),
-    );
-    let shared = properties(&[
-        ("model", text(), "The name of a [models] table."),
-        (
-            "cascade",
-            json!({ "type": "array", "minItems": 2, "maxItems": 8, "items": stage }),
-            "Several models in place of `model`, the smallest first.",
-        ),
-        (
-            "settle",
-            words(&["last", "surest"]),
-            "Stage of the cascade whose answer counts; default last.",
-        ),
-        (
-            "on_late",
-            words(&["drop", "accept"]),
-            "Handling of a frame for which the next stage of a cascade would be late; default drop.",
-        ),
-        (
-            "escalate",
-            words(&["frames", "regions"]),
-            "Part of a frame that a detector in a cascade hands on; default frames.",
-        ),
-        (
-            "on_drop",
-            words(&["drop", "degrade"]),
-            "Handling of a frame that the module cannot serve in time; default drop.",
-        ),
-        (
-            "inputs",
-            texts(),
-            "Names of the sources and modules that it waits for.",
-        ),
-        (
-            "regions",
-            texts(),
-            "Classes of objects whose crops are its items.",
-        ),
-        (
-            "per_track",
-            per_track,
-            "Limits how often the module runs for a track.",
-        ),
-        (
-            "streams",
-            texts(),
-            "Names of the streams that it runs for; frames of others pass it; default all.",
-        ),
-        (
-            "weight",
-            positive(),
-            "Its share under the arbitration `weighted`; default 1.",
-        ),
-    ]);
+    let shared = sections::properties(keys::MODULE, catalog);
     let variant = |name: &str, about: &str, mut keys: Map<String, Value>| {
-        let named = if name == PYTHON_OPERATOR {
-            json!({ "type": "string", "pattern": "^python:", "description": about })
-        } else {
-            json!({ "const": name, "description": about })
-        };
-        keys.insert("operator".to_owned(), named);
+        keys.insert("operator".to_owned(), named_in_catalog(name, about));
         closed(&["operator", "inputs"], keys)
     };
     let with = |specs: &[KeySpec]| {
@@ -356,62 +104,53 @@ fn module(catalog: &Catalog) -> Value {
         "stands for a model on an emulated device",
         with(&[]),
     ));
-    let mut keys = spec_properties(catalog.tracker_keys);
-    keys.insert(
-        "inputs".to_owned(),
-        described(texts(), "Modules whose objects it follows."),
-    );
-    keys.insert("streams".to_owned(), streams());
+    let of_tracker = keys::MODULE.iter().filter(|key| key.has(Mark::Tracker));
+    let of_tracker: Vec<SectionKey> = of_tracker.copied().collect();
+    let mut tracker = spec_properties(catalog.tracker_keys);
+    tracker.extend(sections::properties(&of_tracker, catalog));
     variants.push(variant(
         TRACK,
         "follows objects through the frames of each stream",
-        keys,
+        tracker,
     ));
     json!({ "oneOf": variants })
 }
 
-fn streams() -> Value {
-    let about = "Names of the streams that it is for, of those that its inputs have; * stands for any characters; default all.";
-    described(texts(), about)
-}
-
-fn transform() -> Value {
-    let variants = TRANSFORM_TYPES.iter().map(|kind| {
-        typed(
-            kind.name,
-            kind.about,
-            kind.keys,
-            "Trackers whose objects it takes.",
-            None,
-        )
-    });
+fn transform(catalog: &Catalog) -> Value {
+    let shared = sections::properties(keys::TRANSFORM, catalog);
+    let variants = TRANSFORM_TYPES
+        .iter()
+        .map(|spec| typed(spec.name, spec.about, spec.keys, &shared));
     json!({ "oneOf": variants.collect::<Vec<_>>() })
 }
 
 fn sink(catalog: &Catalog) -> Value {
-    let when_slow = described(
-        words(&["wait", "skip"]),
-        "wait: requests keep their permits until the sink has written them; skip: the sink skips deliveries and counts them.",
-    );
-    let variants = catalog.sinks.iter().map(|sink| {
-        let about = "Names of the sources, modules, trackers and transforms whose deliveries it takes.";
-        typed(sink.name, sink.about, sink.keys, about, Some(&when_slow))
-    });
+    let shared = sections::properties(keys::SINK, catalog);
+    let sinks = catalog.sinks.iter();
+    let variants = sinks.map(|sink| typed(sink.name, sink.about, sink.keys, &shared));
     json!({ "oneOf": variants.collect::<Vec<_>>() })
 }
 
-/// A table that says its `type`.
-fn typed(name: &str, about: &str, specs: &[KeySpec], inputs: &str, when_slow: Option<&Value>) -> Value {
+/// The value of a key that names an entry of the catalog: all functions in Python are one.
+fn named_in_catalog(name: &str, about: &str) -> Value {
+    if name == PYTHON_FUNCTION {
+        json!({ "type": "string", "pattern": "^python:", "description": about })
+    } else {
+        json!({ "const": name, "description": about })
+    }
+}
+
+/// A table that says its `type`: keys of the type, and those that all types share.
+fn typed(name: &str, about: &str, specs: &[KeySpec], shared: &Map<String, Value>) -> Value {
     let mut keys = spec_properties(specs);
-    keys.insert("type".to_owned(), json!({ "const": name, "description": about }));
-    keys.insert("inputs".to_owned(), described(texts(), inputs));
-    keys.insert("streams".to_owned(), streams());
-    keys.extend(when_slow.map(|value| ("when_slow".to_owned(), value.clone())));
+    keys.extend(shared.clone());
+    keys.insert("type".to_owned(), named_in_catalog(name, about));
     closed(&["type", "inputs"], keys)
 }
+
 #[cfg(test)]
 mod tests {
-    use super::shapes::merge;
+    use super::shapes::{flag, merge, text};
     use super::*;
 
     const DOCS: &str = include_str!("../../../../docs/graph.schema.json");
@@ -444,16 +183,17 @@ mod tests {
             keys.sort();
             keys
         };
-        for (section, known) in weir_graph::section_keys() {
-            let table = &document["definitions"][section];
+        for section in keys::sections() {
+            let name = section.name;
+            let table = &document["definitions"][name];
             let variants = table["oneOf"]
                 .as_array()
                 .cloned()
                 .unwrap_or_else(|| vec![table.clone()]);
-            let mut known: Vec<String> = known.into_iter().map(str::to_owned).collect();
+            let mut known: Vec<String> = section.keys.iter().map(|key| key.name.to_owned()).collect();
             known.sort();
             if table.get("oneOf").is_none() {
-                assert_eq!(keys_of(table), known, "{section}");
+                assert_eq!(keys_of(table), known, "{name}");
             }
             for variant in variants {
                 // A tracker has `inputs` alone of the keys of modules, a model that is known by name needs no head.
@@ -462,7 +202,7 @@ mod tests {
                 let lacks = known.iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>();
                 assert!(
                     is_tracker || lacks.is_empty() || lacks == ["head"],
-                    "{section}: {lacks:?}"
+                    "{name}: {lacks:?}"
                 );
             }
         }

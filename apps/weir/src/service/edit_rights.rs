@@ -3,6 +3,7 @@
 
 use toml::de::DeTable;
 use toml::{Table, Value};
+use weir_graph::keys::{CAMERA, Mark, SOURCE};
 
 /// A change that a client may not make.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,40 +28,11 @@ const OPEN: [&[&str]; 8] = [
 /// Tables of streams.
 const STREAMS: [&str; 2] = ["cameras", "sources"];
 
-/// Keys of streams that clients may change. Their addresses are judged as those of streams that clients add.
-const OF_STREAMS: [&str; 31] = [
-    "uri",
-    "detect_uri",
-    "mode",
-    "fps",
-    "sample",
-    "loop",
-    "decode",
-    "decoder",
-    "gate",
-    "gate_ignore",
-    "gate_hold",
-    "onvif",
-    "onvif_source",
-    "ground",
-    "transport",
-    "user",
-    "password_file",
-    "slo",
-    "weight",
-    "reserve",
-    "like",
-    "only",
-    "ignore",
-    "objects",
-    "timezone",
-    "group",
-    "tracker",
-    "schedule",
-    "zones",
-    "lines",
-    "rules",
-];
+/// True if clients may change a key of a stream. Its addresses are judged as those of streams that clients add.
+fn is_of_clients(key: &str) -> bool {
+    let mut keys = SOURCE.iter().chain(CAMERA);
+    keys.any(|spec| spec.name == key && spec.has(Mark::Clients))
+}
 
 /// Keys that connect a module or sink of the file.
 const CONNECTIONS: [&str; 2] = ["inputs", "streams"];
@@ -140,9 +112,7 @@ fn is_open(path: &[&str], before: &Table, after: &Table) -> bool {
     match path {
         // A stream may be removed as a whole.
         [table, name, key, ..] if STREAMS.contains(table) => {
-            OF_STREAMS.contains(key)
-                || *key == "transforms" && *table == "cameras"
-                || table_at(after, &[table, name]).is_none()
+            is_of_clients(key) || table_at(after, &[table, name]).is_none()
         }
         [table, _] if STREAMS.contains(table) => true,
         ["modules", name, ..] if is_track(after, name).or(is_track(before, name)) == Some(true) => {

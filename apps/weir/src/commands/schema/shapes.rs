@@ -15,12 +15,6 @@ pub(super) fn closed(required: &[&str], properties: Map<String, Value>) -> Value
     table
 }
 
-pub(super) fn properties(keys: &[(&str, Value, &str)]) -> Map<String, Value> {
-    let entry =
-        |(name, value, about): &(&str, Value, &str)| ((*name).to_owned(), described(value.clone(), about));
-    keys.iter().map(entry).collect()
-}
-
 /// The keys of the catalog. One that is listed twice may be of either kind.
 pub(super) fn spec_properties(keys: &[KeySpec]) -> Map<String, Value> {
     let mut by_name: BTreeMap<&str, Vec<&KeySpec>> = BTreeMap::new();
@@ -106,16 +100,8 @@ pub(super) fn flag() -> Value {
     json!({ "type": "boolean" })
 }
 
-pub(super) fn number(min: f64, max: f64) -> Value {
+fn number(min: f64, max: f64) -> Value {
     json!({ "type": "number", "minimum": min, "maximum": max })
-}
-
-pub(super) fn positive() -> Value {
-    json!({ "type": "number", "exclusiveMinimum": 0 })
-}
-
-pub(super) fn integer(min: u32) -> Value {
-    json!({ "type": "integer", "minimum": min })
 }
 
 /// One of these, or what the environment says.
