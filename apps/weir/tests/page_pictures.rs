@@ -1,17 +1,20 @@
-//! Pictures of the page for people to look at, in `out/page`: of an idle run, of overload, of cameras that are gone, and of
-//! incidents, 1280 and 390 pixels wide, light and dark; and the picture of the README, `docs/page.jpg`. Run by
-//! `make page-pictures`.
+//! Pictures of the page for people to look at, in `out/page`: each view, in several conditions of a site, with 1, 8 and 32 cameras,
+//! 390, 1440 and 2560 pixels wide, light and dark, named `VIEW-CONDITION-CAMERAS-WIDTH-THEME.png`. Sheets have those of one view and
+//! condition together: `sheet-VIEW-CONDITION-THEME.png`. The sites are [scenes](crate::scenes) without an engine; the picture of the
+//! README, `docs/page.jpg`, is of a real one. Run by `make page-pictures`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 #![allow(clippy::print_stderr, reason = "it says what it made")]
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::browser::Browser;
 use crate::common::service::Service;
 use crate::page::{BOX, canvas_has, choose};
+use crate::scenes::{Condition, Scene};
 
 const HEAD: &str = r#"
 [app]
@@ -105,55 +108,209 @@ fn out() -> PathBuf {
     out
 }
 
-/// Pictures of three views in a state, wide and narrow, light and dark, and when the page was painted first.
-fn take(service: &Service, name: &str, ready: &str) {
-    for (width, height) in [(1280, 900), (390, 844)] {
-        let browser = Browser::start(width, height);
-        browser.open(&format!("http://{}/", service.at));
-        browser.wait_until(ready);
-        // Each waits for a key frame, which clips have now and then.
-        browser.wait_until(
-            "[...document.querySelectorAll('.tile')].filter(tile => tile.getBoundingClientRect().top < 700 \
-             && tile.dataset.state === 'live').every(tile => tile.querySelector('video').currentTime > 0.5)",
-        );
-        let painted = browser.value("performance.getEntriesByName('first-contentful-paint')[0].startTime");
-        eprintln!("{name} at {width} pixels: first paint after {painted} ms");
-        take_view(&browser, name, width, "live");
-        browser.value("location.hash = 'incidents'");
-        std::thread::sleep(std::time::Duration::from_secs(3));
-        take_view(&browser, name, width, "incidents");
-        browser.value("location.hash = 'engine'");
-        // Rates are over ten seconds, and parts that load in sight have been in sight.
-        for id in ["timeline-section", "dropped-section", "main"] {
-            browser.value(&format!("document.getElementById('{id}').scrollIntoView()"));
-            std::thread::sleep(std::time::Duration::from_secs(3));
+/// Widths and heights of screens, and the width that a sheet has for each.
+const SCREENS: [(u32, u32, u32); 3] = [(390, 844, 240), (1440, 900, 760), (2560, 1440, 1000)];
+
+/// Height of a row of a sheet.
+const ROW: u32 = 564;
+
+/// Views by the names in their addresses.
+const VIEWS: [&str; 6] = ["live", "incidents", "recordings", "search", "edit", "engine"];
+
+/// A view has loaded: pictures and videos in sight have pixels, and nothing is awaited.
+const LOADED: &str = "(() => { \
+    const inSight = (node) => { const { top, bottom, width } = node.getBoundingClientRect(); return width > 0 && bottom > 0 && top < innerHeight; }; \
+    const isShown = (video) => !inSight(video) || video.hidden || video.closest('.resting, .without') || video.readyState >= 2; \
+    return !document.querySelector('[aria-busy=true]') \
+      && [...document.querySelectorAll('img[src]')].every((image) => !inSight(image) || image.complete) \
+      && [...document.querySelectorAll('.tile:not([hidden]) video, .recording-screen video')].every(isShown); })()";
+
+/// Signs that a view has got its answers.
+fn has_answers(view: &str, cameras: usize) -> &'static str {
+    match view {
+        "live" if cameras > 0 => "document.querySelectorAll('.tile').length > 0",
+        "live" => "document.querySelector('.live-empty button').offsetParent !== null",
+        "incidents" => {
+            "document.querySelector('.incident-list > li, #view-incidents .nothing:not([hidden])') !== null"
         }
-        take_view(&browser, name, width, "engine");
+        "recordings" if cameras > 0 => "document.querySelector('.recording-slider rect.recorded') !== null",
+        "recordings" => "document.querySelector('#view-recordings .nothing').innerText !== ''",
+        "search" => "document.querySelector('.result, .search-empty p') !== null",
+        "edit" => {
+            "document.querySelector('.edit-status').innerText !== '' && !document.querySelector('.edit-tools button').disabled"
+        }
+        // Rates need two states.
+        _ if cameras > 0 => "document.querySelector('#summary .value').innerText !== '–'",
+        _ => "document.getElementById('run-line').innerText !== ''",
     }
 }
 
-/// A view, light and dark.
-fn take_view(browser: &Browser, name: &str, width: u32, view: &str) {
-    for theme in ["light", "dark"] {
-        choose(browser, "theme", theme);
-        let file = out().join(format!("{name}-{view}-{width}-{theme}.png"));
-        std::fs::write(file, browser.picture()).unwrap();
+/// Pictures of all views of a site with so many cameras, light and dark, on each screen.
+fn take(condition: (&str, Condition), counts: &[usize]) {
+    let (name, condition) = condition;
+    for (width, height, _) in SCREENS {
+        let browser = Browser::start(width, height);
+        for cameras in counts {
+            let server = Scene::serve(condition, *cameras);
+            let address = format!("http://{}/", server.address());
+            browser.open(&address);
+            let paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime";
+            browser.wait_until(&format!("{paint} > 0"));
+            let painted = browser.value(paint);
+            eprintln!("{name}, {cameras} cameras, {width} pixels: first paint after {painted} ms");
+            for view in VIEWS {
+                browser.value(&format!("(location.hash = '{view}', true)"));
+                browser.wait_until(has_answers(view, *cameras));
+                for theme in ["light", "dark"] {
+                    choose(&browser, "theme", theme);
+                    browser.wait_until(LOADED);
+                    let file = file(&format!("{view}-{name}-{cameras}-{width}-{theme}"));
+                    std::fs::write(file, browser.picture()).unwrap();
+                }
+            }
+        }
     }
-    let wrong = browser.accessibility();
-    assert!(wrong.is_empty(), "{name}, {view} at {width} pixels: {wrong:#?}");
+    for view in VIEWS {
+        for theme in ["light", "dark"] {
+            sheet(view, name, counts, theme);
+        }
+    }
 }
 
-const LIVE: &str = "(document.querySelector('video')?.currentTime ?? 0) > 1";
+fn file(name: &str) -> PathBuf {
+    out().join(format!("{name}.png"))
+}
+
+/// Puts the pictures of a view in a condition into one: a row for each number of cameras, from the top of the page on.
+fn sheet(view: &str, condition: &str, counts: &[usize], theme: &str) {
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(["-loglevel", "error", "-y"]);
+    let (mut filters, mut rows, mut input) = (String::new(), String::new(), 0);
+    for (row, cameras) in counts.iter().enumerate() {
+        let mut cells = String::new();
+        for (width, _, cell) in SCREENS {
+            let picture = file(&format!("{view}-{condition}-{cameras}-{width}-{theme}"));
+            ffmpeg.arg("-i").arg(picture);
+            filters += &format!(
+                "[{input}]scale={cell}-8:-2,crop=iw:min(ih\\,{ROW}):0:0,pad={cell}:{ROW}+8:0:0:gray[c{input}];"
+            );
+            cells += &format!("[c{input}]");
+            input += 1;
+        }
+        filters += &format!("{cells}hstack=inputs={}[r{row}];", SCREENS.len());
+        rows += &format!("[r{row}]");
+    }
+    filters += &match counts.len() {
+        1 => "[r0]null[all]".to_owned(),
+        count => format!("{rows}vstack=inputs={count}[all]"),
+    };
+    let made = ffmpeg
+        .args(["-filter_complex", &filters, "-map", "[all]", "-frames:v", "1"])
+        .arg(file(&format!("sheet-{view}-{condition}-{theme}")))
+        .output()
+        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
+    assert!(
+        made.status.success(),
+        "{filters}: {}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+}
+
+const COUNTS: [usize; 3] = [1, 8, 32];
 
 #[test]
 #[ignore = "for people to look at"]
-fn an_idle_run() {
-    let service = serve(
-        "idle",
-        "1s",
-        &[("north-gate", "street-day.mp4", "loop = true\nsample = \"4fps\"")],
-    );
-    take(&service, "idle", LIVE);
+fn empty() {
+    take(("empty", Condition::Healthy), &[0]);
+}
+
+#[test]
+#[ignore = "for people to look at"]
+fn healthy() {
+    take(("healthy", Condition::Healthy), &COUNTS);
+}
+
+#[test]
+#[ignore = "for people to look at"]
+fn overloaded() {
+    take(("overloaded", Condition::Overloaded), &COUNTS);
+}
+
+#[test]
+#[ignore = "for people to look at"]
+fn half_of_the_cameras_gone() {
+    take(("half-gone", Condition::HalfGone), &COUNTS);
+}
+
+#[test]
+#[ignore = "for people to look at"]
+fn disk_full() {
+    take(("disk-full", Condition::DiskFull), &COUNTS);
+}
+
+#[test]
+#[ignore = "for people to look at"]
+fn bad_file() {
+    take(("bad-file", Condition::BadFile), &COUNTS);
+}
+
+/// Each view in each condition, light and dark, has no serious fault that keeps people from using it.
+#[test]
+#[ignore = "it takes minutes"]
+fn accessibility() {
+    let conditions = [
+        Condition::Healthy,
+        Condition::Overloaded,
+        Condition::HalfGone,
+        Condition::DiskFull,
+        Condition::BadFile,
+    ];
+    let browser = Browser::start(1440, 900);
+    let mut wrong = Vec::new();
+    for condition in conditions {
+        let server = Scene::serve(condition, 8);
+        browser.open(&format!("http://{}/", server.address()));
+        for view in VIEWS {
+            browser.value(&format!("(location.hash = '{view}', true)"));
+            browser.wait_until(has_answers(view, 8));
+            for theme in ["light", "dark"] {
+                choose(&browser, "theme", theme);
+                let found = browser.accessibility();
+                wrong.extend(
+                    found
+                        .iter()
+                        .map(|found| format!("{condition:?}, {view}, {theme}: {found}")),
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// German texts are longer; the page stands in German at the next visit.
+#[test]
+#[ignore = "for people to look at"]
+fn german() {
+    for (width, height, _) in SCREENS {
+        let browser = Browser::start(width, height);
+        let server = Scene::serve(Condition::HalfGone, 8);
+        let address = format!("http://{}/", server.address());
+        browser.open(&address);
+        browser.value("(localStorage.setItem('weir-language', 'de'), true)");
+        browser.open(&format!("{address}?again"));
+        browser.wait_until("document.documentElement.lang === 'de'");
+        choose(&browser, "theme", "light");
+        for view in VIEWS {
+            browser.value(&format!("(location.hash = '{view}', true)"));
+            browser.wait_until(has_answers(view, 8));
+            browser.wait_until(LOADED);
+            let file = file(&format!("{view}-german-8-{width}-light"));
+            std::fs::write(file, browser.picture()).unwrap();
+        }
+    }
+    for view in VIEWS {
+        sheet(view, "german", &[8], "light");
+    }
 }
 
 #[test]
@@ -173,58 +330,4 @@ fn picture_of_the_readme() {
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/page.jpg");
     std::fs::write(file, browser.photo()).unwrap();
-}
-
-#[test]
-#[ignore = "for people to look at"]
-fn overload() {
-    let names = [
-        "north-gate",
-        "south-gate",
-        "car-park",
-        "loading-bay",
-        "ramp",
-        "yard",
-    ];
-    let sources = names.map(|name| (name, "street-day.mp4", "loop = true"));
-    let service = serve("overload", "300ms", &sources);
-    take(
-        &service,
-        "overload",
-        "!document.getElementById('dropped-section').hidden",
-    );
-}
-
-#[test]
-#[ignore = "for people to look at"]
-fn cameras_that_are_gone() {
-    let service = serve(
-        "gone",
-        "1s",
-        &[
-            ("north-gate", "street-day.mp4", "loop = true\nsample = \"4fps\""),
-            (
-                "south-gate",
-                "rtsp://127.0.0.1:9/a-camera-with-a-rather-long-address/stream?profile=main",
-                "",
-            ),
-            ("emulated", "emulated:uniform?rate=5&frames=20", ""),
-        ],
-    );
-    take(&service, "gone", LIVE);
-}
-
-#[test]
-#[ignore = "for people to look at"]
-fn incidents() {
-    let service = serve(
-        "incidents",
-        "2s",
-        &[("north-gate", "street-day.mp4", "loop = true\nsample = \"10fps\"")],
-    );
-    take(
-        &service,
-        "incidents",
-        "fetch('api/incidents').then(answer => answer.json()).then(({ incidents }) => incidents.length > 2)",
-    );
 }
