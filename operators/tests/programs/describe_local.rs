@@ -63,16 +63,17 @@ fn opened(folder: &Path, more: &[(&str, Value)]) -> Box<dyn Sink> {
     open("describe", &keys(folder, more))
 }
 
-/// The error of a folder that does not fit.
-fn refused(folder: &Path, more: &[(&str, Value)]) -> String {
-    let settings = keys(folder, more)
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value));
-    let factory = sink("describe", &Settings(settings.collect()));
-    match factory.and_then(|factory| factory.open()) {
-        Ok(_) => panic!("{} was taken", folder.display()),
-        Err(error) => error.to_string(),
-    }
+/// The error of a folder that does not fit, as `weir check` has it.
+fn refused(folder: &Path) -> String {
+    local_model("describe", &settings(folder, &[]))
+        .unwrap()
+        .unwrap_err()
+        .to_string()
+}
+
+fn settings(folder: &Path, more: &[(&str, Value)]) -> Settings {
+    let keys = keys(folder, more).into_iter();
+    Settings(keys.map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
 /// Words by incident.
@@ -365,7 +366,7 @@ fn folder_that_does_not_fit_is_an_error_with_what_is_missing() {
         let tiny = TinyChat(folder.path());
         tiny.write_optimum(PADDED);
         spoil(&tiny);
-        let error = refused(folder.path(), &[]);
+        let error = refused(folder.path());
         assert!(
             expected.iter().all(|part| error.contains(part)),
             "{expected:?}: {error}"
@@ -381,9 +382,34 @@ fn folder_that_does_not_fit_is_an_error_with_what_is_missing() {
         let tiny = TinyChat(folder.path());
         tiny.write_optimum(PADDED);
         remove(&tiny, missing);
-        let error = refused(folder.path(), &[]);
+        let error = refused(folder.path());
         assert!(error.contains(expected), "{missing}: {error}");
     }
+}
+
+#[test]
+fn questions_to_a_model_that_does_not_open_are_refused_with_its_file() {
+    if !has_runtime() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let tiny = TinyChat(folder.path());
+    tiny.write_optimum(PADDED);
+    tiny.write("onnx/embed_tokens.onnx", "no graph");
+    let mut described = opened(folder.path(), &[]);
+    ask(&mut *described, [coloured(1, RED), coloured(2, GREEN)]);
+    let counts = wait_until(&*described, done);
+    assert_eq!(counts["refused"], 2, "{counts:?}");
+    let outage = described.outage().unwrap();
+    assert!(outage.contains("embed_tokens.onnx"), "{outage}");
+    described.finish().unwrap();
+    // What the texts of the folder show is an error of the graph.
+    tiny.write("tokenizer.json", "{}");
+    let error = sink("describe", &settings(folder.path(), &[]))
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("tokenizer.json"), "{error}");
 }
 
 #[test]
@@ -394,14 +420,14 @@ fn files_that_genai_names_stay_below_the_folder() {
     let config = std::fs::read_to_string(folder.path().join("genai_config.json")).unwrap();
     for name in ["../writes.onnx", "/etc/passwd", "./../x", "none.onnx"] {
         tiny.write("genai_config.json", config.replace("writes.onnx", name));
-        let error = refused(folder.path(), &[]);
+        let error = refused(folder.path());
         assert!(
             error.contains("model.decoder.filename") && error.contains(name),
             "{error}"
         );
     }
     tiny.write("genai_config.json", "{\"model\": 5}");
-    let error = refused(folder.path(), &[]);
+    let error = refused(folder.path());
     assert!(error.contains("model.decoder.filename"), "{error}");
 }
 
@@ -420,10 +446,7 @@ fn variant_is_taken_and_memory_is_in_words() {
         ("context", Value::Number(4_096.0)),
         ("concurrency", Value::Number(4.0)),
     ];
-    let settings = keys(folder.path(), &more)
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value));
-    let said = local_model("describe", &Settings(settings.collect()))
+    let said = local_model("describe", &settings(folder.path(), &more))
         .unwrap()
         .unwrap();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Threads that ask, one request each at a time or with a model of their own, and what they share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use weir_flow::{Description, SinkError};
@@ -80,34 +80,24 @@ impl Threads {
         Ok(threads)
     }
 
-    /// Starts a thread that opens the model and runs it, and waits until the model is open.
+    /// Starts a thread that opens the model and runs it. Questions wait until it is open; if it cannot be opened, they are refused.
     ///
     /// # Errors
-    /// The model cannot be opened, or the machine gives no thread.
+    /// The machine gives no thread.
     pub(super) fn with_model(config: &Arc<Config>) -> Result<Self, SinkError> {
         let threads = Self::new(config);
-        let (opened, is_open) = mpsc::sync_channel(1);
         let (shared, owned) = (Arc::clone(&threads.shared), Arc::clone(config));
         start(config, 0, move || {
             // Before the model is opened: threads of the runtime take over the priority.
             lower_priority();
             match LocalModel::open(&owned) {
-                Ok(model) => {
-                    let _ = opened.send(Ok(()));
-                    shared.run_model(model, &owned);
-                }
+                Ok(model) => shared.run_model(model, &owned),
                 Err(error) => {
-                    let _ = opened.send(Err(error));
+                    tracing::error!("describe: {}: {}", owned.backend.shown(), error.reason);
+                    shared.refuse_all(&error.reason, &owned);
                 }
             }
         })?;
-        let failed = |reason: &str| SinkError {
-            target: format!("to {}", config.backend.shown()),
-            reason: reason.to_owned(),
-        };
-        is_open
-            .recv()
-            .map_err(|_| failed("its thread ended while the model was opened"))??;
         Ok(threads)
     }
 
@@ -194,6 +184,23 @@ impl Shared {
                     if !state.is_closed {
                         self.settle(&mut state, config, question, (reply, answer));
                     }
+                }
+            }
+        }
+    }
+
+    /// Refuses all questions, for this reason.
+    fn refuse_all(&self, reason: &str, config: &Config) {
+        let mut state = self.lock();
+        while !state.is_closed {
+            match state.questions.next(self.now()) {
+                Next::Ask(question) => {
+                    let reply = (Reply::Refused(reason.to_owned()), None);
+                    self.settle(&mut state, config, question, reply);
+                }
+                Next::Wait(wait) => {
+                    let waited = self.changed.wait_timeout(state, wait.min(MAX_WAIT));
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
         }
