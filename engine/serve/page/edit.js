@@ -54,9 +54,9 @@ export class Edit {
       type: "button", text, "data-pane": name, onclick: () => this.#choose(name),
     }));
     this.status = el("p", { class: "edit-status", role: "status" });
-    this.undo = el("button", { type: "button", id: "edit-undo", text: t("Undo last save"), onclick: () => this.#undo() });
-    this.discard = el("button", { type: "button", id: "edit-discard", text: t("Discard"), onclick: () => this.#discard() });
-    this.save = el("button", { type: "button", id: "edit-save", class: "primary", text: t("Save"), onclick: () => this.#save() });
+    this.undo = el("button", { type: "button", disabled: "", id: "edit-undo", text: t("Undo last save"), onclick: () => this.#undo() });
+    this.discard = el("button", { type: "button", disabled: "", id: "edit-discard", text: t("Discard"), onclick: () => this.#discard() });
+    this.save = el("button", { type: "button", disabled: "", id: "edit-save", class: "primary", text: t("Save"), onclick: () => this.#save() });
     this.note = el("p", { class: "panel edit-note", hidden: "" });
     this.stale = el("p", { class: "panel edit-note error", role: "alert", hidden: "" });
     this.problems = el("ul", { class: "panel edit-problems", id: "edit-problems", tabindex: "0", "aria-label": t("Problems"), hidden: "" });
