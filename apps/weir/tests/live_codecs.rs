@@ -136,7 +136,7 @@ fn add(service: &Service, name: &str, file: &str) {
     assert_eq!(status, 201, "{name}: {answer}");
 }
 
-/// What came of a stream.
+/// Messages of a stream, counted.
 #[derive(Debug, Default)]
 struct Came {
     begins: u32,

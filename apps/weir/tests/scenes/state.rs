@@ -189,7 +189,7 @@ pub(super) fn drops(scene: &Scene, now_ms: u64) -> Value {
     (0..12).map(drop).collect()
 }
 
-/// What ran on the slots.
+/// Batches that ran on the slots.
 pub(super) fn timeline(scene: &Scene) -> Value {
     let names = scene.modules();
     if names.is_empty() {
