@@ -1,6 +1,6 @@
 //! All machines of a graph, and the delivery of what they send.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use weir_policy::reservations::{PlanSpec, Reservations, ReserveEvent};
@@ -72,10 +72,11 @@ pub struct ControlSpec {
 }
 
 impl ControlSpec {
-    /// Number of requests that all lossless streams together may have in flight at first: every slot is busy
-    /// with some in reserve, at the batch sizes that frames will run in. More would only wait, and count as late.
+    /// Number of requests that all lossless streams together may have in flight at first, with so many slots on all
+    /// devices: every slot is busy with some in reserve, at the batch sizes that frames will run in. More would
+    /// only wait, and count as late.
     #[must_use]
-    pub fn initial_lossless_limit(&self) -> u32 {
+    pub fn initial_lossless_limit(&self, slots: u32) -> u32 {
         let modules = || self.modules.iter().map(|(module, _)| module);
         let is_first = |module: ModuleId| !modules().any(|other| self.topology.has_path(other.id, module));
         let batch = |spec: &ModuleSpec| {
@@ -86,15 +87,8 @@ impl ControlSpec {
             }
         };
         let batch = modules().map(batch).max().unwrap_or(1);
-        // Slots of pipelines are numbered by module.
-        let (pipelines, others): (Vec<&ModuleSpec>, Vec<&ModuleSpec>) =
-            modules().partition(|spec| spec.pool == Pool::Pipelines);
-        let pipelines: usize = pipelines.iter().map(|spec| spec.slots.len()).sum();
-        let slots: BTreeSet<SlotId> = others
-            .iter()
-            .flat_map(|spec| spec.slots.iter().copied())
-            .collect();
-        let slots = u32::try_from(pipelines + slots.len()).unwrap_or(u32::MAX);
+        let pipelines = modules().filter(|spec| spec.pool == Pool::Pipelines);
+        let slots = pipelines.map(|spec| spec.slots.len() as u32).sum::<u32>() + slots;
         4 * slots.max(1) * batch + 4
     }
 }

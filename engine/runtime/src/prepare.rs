@@ -252,7 +252,7 @@ impl StartUp<'_> {
         let limits = InFlightLimits {
             slo: graph.slo(),
             fixed: options.max_in_flight,
-            lossless: specs.control(graph).initial_lossless_limit(),
+            lossless: specs.control(graph).initial_lossless_limit(specs.slots.slots),
         };
         Ok(ReadyGraph {
             specs,

@@ -36,7 +36,7 @@ impl<'a> World<'a> {
             now: Timestamp::ZERO,
             event_queue: EventQueue::default(),
             residency: (!spec.memory.devices.is_empty()).then(ResidencyReport::default),
-            limits: limits(spec, control.initial_lossless_limit()),
+            limits: limits(spec, control.initial_lossless_limit(spec.shared_slots)),
             waiting: vec![0; streams as usize],
             own_slo: (0..streams)
                 .map(|stream| spec.own_slo(StreamId(stream)))
