@@ -48,7 +48,7 @@ pub(crate) struct ChatMemory {
     pub(crate) caches: u64,
 }
 
-/// A question.
+/// Prompt and picture of a question, with the bounds of its answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChatQuestion<'a> {
     /// The prompt with its marks, in which the text of [`ChatTexts::image`] stands for the picture.
@@ -100,7 +100,7 @@ impl ChatModel {
     /// Opens the graphs of a folder on the CPU. Nothing is run.
     ///
     /// # Errors
-    /// The file that does not fit, with what was found and what is expected.
+    /// A file does not fit; the message has its path, its tensor and the expected one.
     pub(crate) fn open(folder: ChatFolder, limits: ChatLimits) -> Result<Self, String> {
         let files = &folder.graphs;
         let mut weights = 0;
@@ -333,7 +333,7 @@ impl ChatModel {
     }
 }
 
-/// What does not fit of a decoder and the model of embeddings.
+/// Mismatch of a decoder and the model of embeddings, in words.
 fn misfit(wanted: Option<usize>, found: Option<usize>) -> String {
     match (wanted, found) {
         (Some(wanted), Some(found)) => format!(
