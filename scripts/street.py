@@ -28,11 +28,18 @@ def iou(one, other):
     return inner / (area(one) + area(other) - inner) if inner else 0
 
 
-def run_graph(folder, text, seconds):
-    """The report of a run of a graph in a folder; the bench ends with the error of a run that fails."""
+def run_graph(folder, text, seconds, options=(), meanwhile=None):
+    """The report of a run of a graph in a folder; the bench ends with the error of a run that fails.
+
+    `meanwhile` is called with the process.
+    """
     (folder / "graph.toml").write_text(text)
-    command = [WEIR, "run", "graph.toml", "--duration", f"{seconds:.0f}s", "--report", "report.json"]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if ran.returncode:
-        sys.exit(ran.stderr)
+    command = [WEIR, "run", "graph.toml", "--duration", f"{seconds:.0f}s", "--report", "report.json", *options]
+    with open(folder / "errors.txt", "w+") as errors:
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors)
+        if meanwhile:
+            meanwhile(process)
+        if process.wait():
+            errors.seek(0)
+            sys.exit(errors.read())
     return json.loads((folder / "report.json").read_text())

@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_analytics::transforms::TransformKind;
 use weir_flow::{Model, Operator, PartitionLoader, PartitionedModel, SinkFactory, SourceFactory, Value};
 use weir_graph::{
     GpuPrecision, GpuProvider, Graph, ModelNode, ModelOrigin, ModelServers, ModuleNode, ServerProtocol,
@@ -12,8 +13,8 @@ use weir_graph::{
 use weir_operators::media::SourceOptions;
 use weir_operators::sinks::with_ptz_camera;
 use weir_operators::{
-    GpuOptions, LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest, Precision, Provider,
-    PythonFunction, PythonModel, ServerModel,
+    FunctionKind, GpuOptions, LoadRequest, ModelFile, OnnxModel, OnnxPartitionLoader, OperatorRequest,
+    Precision, Provider, PythonFunction, PythonModel, PythonTransforms, ServerModel,
 };
 use weir_planner::Plan;
 use weir_runtime::{Assembly, Partitioning, Progress};
@@ -116,6 +117,14 @@ pub(crate) fn assemble_extended(
             })
         })
         .collect();
+    for node in graph.transforms() {
+        if let TransformKind::Python(settings) = &node.spec.kind {
+            let checked = PythonTransforms::check(settings);
+            errors.take(
+                checked.map_err(|reason| UserError::new(format!("transform {}: {reason}", node.name)).into()),
+            );
+        }
+    }
     errors.finish()?;
     Ok(Assembly {
         sources: graph.sources().iter().map(source).collect(),
@@ -237,6 +246,7 @@ fn python_function(node: &ModelNode, graph: &Graph) -> Option<PythonFunction> {
         return None;
     };
     Some(PythonFunction {
+        kind: FunctionKind::Operator,
         name: node.name.clone(),
         folder: python.folder.clone(),
         module: python.module.clone(),

@@ -506,6 +506,7 @@ pub(crate) fn run_options(
         strict: options.run_args.strict,
         progress,
         pictures: Some(Arc::new(weir_operators::ObjectPictures::default())),
+        programs: Some(Arc::new(weir_operators::PythonTransforms)),
         ..RunOptions::default()
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_flow::{Settings, StopFlag};
+use weir_flow::{PythonPlace, Settings, StopFlag};
 use weir_operators::{Inspection, LoadRequest, ModelFile};
 use weir_runtime::Clock;
 
@@ -106,11 +106,14 @@ pub(crate) fn probe(request: &LoadRequest<'_>) -> Result<(), UserError> {
         return Ok(());
     };
     let weights = weights_bytes(path, request.settings);
+    let mut settings = request.settings.clone();
+    // The bounds are those of the file: a head in Python has a process of its own.
+    PythonPlace::remove_from(&mut settings);
     let own = ProbeRequest {
         name: request.name.to_owned(),
         path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
         head: request.head.to_owned(),
-        settings: request.settings.clone(),
+        settings,
         max_batch: request.max_batch,
         memory: BASE_BYTES + weights.saturating_mul(COPIES_OF_WEIGHTS),
         describes: false,

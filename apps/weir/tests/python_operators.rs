@@ -98,11 +98,15 @@ fn search_path() -> &'static str {
     })
 }
 
-/// Three pictures, the Python module, and a graph with these tables.
 fn place(tables: &str) -> TempDir {
+    place_with(MODULE, tables)
+}
+
+/// Three pictures, the Python module `mine`, and a graph with these tables.
+pub(crate) fn place_with(module: &str, tables: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("graph.toml"), format!("{GRAPH}{tables}")).unwrap();
-    std::fs::write(folder.path().join("mine.py"), MODULE).unwrap();
+    std::fs::write(folder.path().join("mine.py"), module).unwrap();
     std::fs::create_dir(folder.path().join("pictures")).unwrap();
     for index in 0..3_u8 {
         let picture = RgbImage::from_pixel(64, 48, Rgb([index * 50; 3]));
@@ -113,7 +117,8 @@ fn place(tables: &str) -> TempDir {
     folder
 }
 
-fn weir(folder: &Path, arguments: &[&str], fault: &str) -> Output {
+/// Runs the program in a folder, with a Python that has NumPy.
+pub(crate) fn weir(folder: &Path, arguments: &[&str], fault: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_weir"))
         .args(arguments)
         .current_dir(folder)

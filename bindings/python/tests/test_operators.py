@@ -29,6 +29,32 @@ def test_marked_function_can_be_called() -> None:
     assert found == [[weir.Found("corner", 0.5, (0, 0, 3, 2))]]
 
 
+def test_heads_transforms_and_sinks_can_be_called() -> None:
+    @weir.head
+    def whole(outputs: dict[str, numpy.ndarray], items: list[weir.HeadItem]) -> list[list[weir.Found]]:
+        return [[weir.Found("whole", 1.0, item.box((0, 0, *item.input)))] for item in items]
+
+    @weir.transform
+    class Count:
+        def __init__(self, stream: str) -> None:
+            self.frames = 0
+
+        def __call__(self, frame: dict[str, object]) -> dict[str, object]:
+            self.frames += 1
+            return {"incidents": [{"phase": "end", "key": str(self.frames)}]}
+
+    @weir.sink
+    def keep(event: dict[str, object]) -> None:
+        kept.append(event)
+
+    kept: list[dict[str, object]] = []
+    item = weir.HeadItem((2, 2), (40.0, 30.0), (20.0, 0.0, 0.0, 0.0, 20.0, 0.0, 0.0, 0.0, 1.0))
+    assert whole({}, [item]) == [[weir.Found("whole", 1.0, (0.0, 0.0, 40.0, 30.0))]]
+    assert Count("camera")({}) == {"incidents": [{"phase": "end", "key": "1"}]}
+    keep({"type": "frame"})
+    assert kept == [{"type": "frame"}]
+
+
 def graph() -> weir.Graph:
     graph = weir.Graph("python", slo="30s")
     camera = graph.source("camera", "emulated:uniform?rate=100&frames=3&size=64x48", mode="lossless")

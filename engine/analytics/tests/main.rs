@@ -2,5 +2,6 @@
 
 mod alarms;
 mod confirmed;
+mod program_incidents;
 mod properties;
 mod schedule;

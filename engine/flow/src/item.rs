@@ -89,6 +89,8 @@ pub struct Inference {
     pub not_finite: bool,
     /// Sign that the outputs of a detector have another layout than its head decodes.
     pub implausible: Option<Implausible>,
+    /// Reason why there is no result for this item; its request is dropped as failed, and those of other items of the batch are not.
+    pub failure: Option<Arc<str>>,
 }
 
 /// A sign that the outputs of a detector have another layout than its head decodes.

@@ -4,7 +4,11 @@
 
 use std::path::Path;
 
-use weir_flow::{KeyKind, KeySpec, OperatorInput, OperatorSpec, PYTHON_OPERATOR};
+use weir_analytics::transforms::TransformKind;
+use weir_flow::{
+    HeadOutput, HeadSpec, KeyKind, KeySpec, OperatorInput, OperatorSpec, PYTHON_FUNCTION, PythonPlace,
+    Settings, SinkSpec,
+};
 use weir_graph::{Catalog, Graph, ModelOrigin};
 use weir_types::Span;
 
@@ -37,7 +41,7 @@ fn python_catalog(folder: &Path) -> Catalog {
     let mut catalog = catalog();
     catalog.python = Some(folder.canonicalize().unwrap());
     catalog.operators.push(OperatorSpec {
-        name: PYTHON_OPERATOR,
+        name: PYTHON_FUNCTION,
         about: "",
         input: OperatorInput::FrameOrBoxes,
         heads: &[],
@@ -121,4 +125,81 @@ fn python_operator_has_no_model_and_runs_on_the_cpu() {
         )
         .is_ok()
     );
+}
+
+const TABLES: &str = r#"
+[models.any]
+model = "any.onnx"
+head = "python:mine.head"
+[modules.second]
+operator = "detect"
+model = "any"
+inputs = ["camera"]
+[transforms.rule]
+type = "python:inner.rules.Rule"
+inputs = ["first"]
+[sinks.own]
+type = "python:mine.keep"
+inputs = ["first", "rule"]
+"#;
+
+/// A catalog with heads and sinks in Python, too.
+fn whole_catalog(folder: &Path) -> Catalog {
+    let mut catalog = python_catalog(folder);
+    let mut operators = catalog.operators.iter_mut();
+    operators
+        .find(|operator| operator.name == "detect")
+        .unwrap()
+        .heads = &[PYTHON_FUNCTION];
+    catalog.heads.push(HeadSpec {
+        name: PYTHON_FUNCTION,
+        about: "",
+        output: HeadOutput::Boxes,
+        classes: &[],
+        keys: (&[]).into(),
+    });
+    catalog.sinks.push(SinkSpec {
+        name: PYTHON_FUNCTION,
+        about: "",
+        keys: &[],
+        check: Default::default(),
+    });
+    catalog
+}
+
+#[test]
+fn places_of_python_heads_transforms_and_sinks_are_in_their_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("inner")).unwrap();
+    for file in ["mine.py", "inner/rules.py", "any.onnx"] {
+        std::fs::write(folder.path().join(file), "").unwrap();
+    }
+    let text = format!(
+        "[app]\nslo = \"1s\"\n[sources.camera]\nuri = \"emulated:uniform?rate=10\"\n\
+         [modules.first]\noperator = \"python:mine.find\"\ninputs = [\"camera\"]\n{TABLES}"
+    );
+    let path = folder.path().join("graph.toml");
+    let parse = |catalog: &Catalog| weir_graph::parse(&text, &path, catalog, &|_| None);
+    let graph = parse(&whole_catalog(folder.path())).unwrap();
+    let named = |settings: &Settings| {
+        let place = PythonPlace::of(settings).unwrap();
+        assert_eq!(place.folder, folder.path().canonicalize().unwrap());
+        place.name()
+    };
+    let model = graph.models().iter().find(|model| model.name == "any").unwrap();
+    assert_eq!(named(&model.settings), "python:mine.head");
+    assert_eq!(model.head.as_deref(), Some(PYTHON_FUNCTION));
+    let TransformKind::Python(settings) = &graph.transforms()[0].spec.kind else {
+        panic!("{:?}", graph.transforms()[0].spec)
+    };
+    assert_eq!(named(settings), "python:inner.rules.Rule");
+    assert_eq!(named(&graph.sinks()[0].settings), "python:mine.keep");
+    let forbidden = Catalog {
+        python: None,
+        ..whole_catalog(folder.path())
+    };
+    let error = parse(&forbidden).unwrap_err().to_string();
+    for owner in ["the head of model", "the type of transform", "the type of sink"] {
+        assert!(error.contains(owner), "{owner}: {error}");
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use thiserror::Error;
 use weir_flow::{
     Model, Operator, PartitionLoader, PartitionedModel, PictureTaker, SessionError, SinkError, SinkFactory,
-    SourceFactory,
+    SourceFactory, TransformPrograms,
 };
 use weir_graph::Graph;
 use weir_partition::NodeCarrier;
@@ -101,6 +101,8 @@ pub struct RunOptions {
     pub sampler: Option<Arc<dyn Sampler>>,
     /// Takes pictures of objects for transforms; without it they have none.
     pub pictures: Option<Arc<dyn PictureTaker>>,
+    /// Makes the programs of transforms that users write; without it these change nothing.
+    pub programs: Option<Arc<dyn TransformPrograms>>,
     /// Sampling rate and exporter of request traces; `None` traces no request.
     pub traces: Option<TraceOptions>,
 }
@@ -123,6 +125,7 @@ impl Default for RunOptions {
             progress: Arc::default(),
             sampler: None,
             pictures: None,
+            programs: None,
             traces: None,
         }
     }

@@ -334,6 +334,7 @@ impl RunContext<'_> {
         let not_decoded: u64 = not_decoded.map(|(_, _, count)| count).sum();
         self.add_processor(&mut report, not_decoded);
         report.control = counts.graphs.control.report();
+        report.transforms = std::mem::take(&mut counts.transforms);
         report.reservations = counts
             .graphs
             .reservations

@@ -36,6 +36,7 @@ mod policy_specs;
 mod prepare;
 mod processor_time;
 mod profiles;
+mod program;
 mod progress;
 mod record;
 mod request;

@@ -1,20 +1,26 @@
 //! From the outputs of modules to the objects of a delivery: numbered from 0, each with all its attributes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use weir_flow::{DeliveredObject, Object, ObjectRef, RequestResults, TrackState};
 
-/// The objects of the modules in `shown`, in the order of modules, each with its track; candidates only where they are asked
-/// for, or confirmed: `track` gives the track of an object, and whether that is so.
-pub(crate) fn assemble_objects(
+/// The objects that are taken, in the order of modules, each with its track and the attributes of modules that give some; and
+/// their names, by number. Candidates are there only where they are asked for, or confirmed: `track` gives the track of an
+/// object, and whether that is so.
+pub(crate) fn assemble(
     results: &RequestResults,
-    shown: &BTreeSet<u32>,
+    takes: impl Fn(u32, &Object) -> bool,
+    gives: impl Fn(u32) -> bool,
     candidates: bool,
     track: impl Fn(ObjectRef) -> (Option<TrackState>, bool),
-) -> Vec<DeliveredObject> {
+) -> (Vec<DeliveredObject>, Vec<ObjectRef>) {
     let mut numbers: BTreeMap<ObjectRef, u32> = BTreeMap::new();
     let mut objects: Vec<DeliveredObject> = Vec::new();
-    for (name, object) in results.objects().filter(|(name, _)| shown.contains(&name.module)) {
+    let mut names: Vec<ObjectRef> = Vec::new();
+    for (name, object) in results
+        .objects()
+        .filter(|(name, object)| takes(name.module, object))
+    {
         let (track, is_confirmed) = track(name);
         let candidate = object.candidate && !is_confirmed;
         if candidate && !candidates {
@@ -22,6 +28,7 @@ pub(crate) fn assemble_objects(
         }
         let id = objects.len() as u32;
         numbers.insert(name, id);
+        names.push(name);
         objects.push(DeliveredObject {
             id,
             object: Object {
@@ -39,7 +46,7 @@ pub(crate) fn assemble_objects(
             .parent
             .and_then(|parent| numbers.get(&parent).copied());
     }
-    for (_, output) in results.outputs().filter(|(module, _)| shown.contains(module)) {
+    for (_, output) in results.outputs().filter(|(module, _)| gives(*module)) {
         for attribute in &output.attributes {
             if let Some(&id) = numbers.get(&attribute.object) {
                 objects[id as usize]
@@ -48,7 +55,7 @@ pub(crate) fn assemble_objects(
             }
         }
     }
-    objects
+    (objects, names)
 }
 
 #[cfg(test)]
@@ -100,7 +107,12 @@ mod tests {
                 attributes: vec![attribute],
             },
         );
-        let shown = assemble_objects(&results, &(0..4).collect(), false, |_| (None, false));
+        let assembled = |modules: std::ops::Range<u32>| {
+            let has = |module: u32| modules.contains(&module);
+            assemble(&results, |module, _| has(module), has, false, |_| (None, false))
+        };
+        let (shown, names) = assembled(0..4);
+        assert_eq!(names[2], plate);
         let classes: Vec<_> = shown
             .iter()
             .map(|labelled| (&*labelled.object.class, labelled.parent))
@@ -108,7 +120,7 @@ mod tests {
         assert_eq!(classes, [("person", None), ("car", None), ("plate", Some(1))]);
         assert_eq!(shown[2].attributes, [("plate".into(), text)]);
         assert_eq!(
-            assemble_objects(&results, &[2].into(), false, |_| (None, false))[0].parent,
+            assembled(2..3).0[0].parent,
             None,
             "a parent that is not shown is not named"
         );

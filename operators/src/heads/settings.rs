@@ -19,7 +19,7 @@ const fn integer(name: &'static str, min: i64, max: i64, about: &'static str) ->
 }
 
 /// Keys of the input.
-pub(super) const INPUT_KEYS: &[KeySpec] = &[
+pub(crate) const INPUT_KEYS: &[KeySpec] = &[
     integer(
         "size",
         16,

@@ -134,9 +134,7 @@ impl OnnxPrePost {
         }
         self.prepost.locate_items(&self.head.loaded, items);
         let data: Vec<&[f32]> = data.iter().map(Vec::as_slice).collect();
-        let mut inferences = Vec::with_capacity(items.len());
-        self.prepost
-            .postprocess(&self.head.loaded, &data, rows, &mut inferences);
+        let inferences = self.prepost.postprocess(&self.head.loaded, &data, rows)?;
         if inferences.len() == items.len() {
             Ok(inferences)
         } else {

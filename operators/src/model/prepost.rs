@@ -4,8 +4,8 @@ use weir_flow::{Inference, Item, Point, Points, Rect, Region};
 
 use super::loaded::Loaded;
 use super::runtime::Feed;
+use crate::heads::Input;
 use crate::heads::input::{Align, Fit, ItemTransform, PixelMap, aligned_face};
-use crate::heads::{Input, Output};
 #[cfg(feature = "cuda")]
 use crate::pixels::device::DeviceSampling;
 use crate::pixels::{Arrangement, InputSpec, Projective, Sampler, placement};
@@ -169,50 +169,32 @@ impl BatchPrePost {
         std::mem::take(&mut self.located)
     }
 
-    /// Decodes the outputs of the batch, row by row.
+    /// Decodes the outputs of the batch.
+    ///
+    /// # Errors
+    /// The head has no results.
     pub(super) fn postprocess(
         &self,
         model: &Loaded,
         data: &[&[f32]],
         rows: usize,
-        inferences: &mut Vec<Inference>,
-    ) {
-        self.located.postprocess(model, data, rows, inferences);
+    ) -> Result<Vec<Inference>, String> {
+        self.located.postprocess(model, data, rows)
     }
 }
 
 impl LocatedItems {
-    /// Decodes the outputs of their batch, row by row.
+    /// Decodes the outputs of their batch.
+    ///
+    /// # Errors
+    /// The head has no results.
     pub(super) fn postprocess(
         &self,
         model: &Loaded,
         data: &[&[f32]],
         rows: usize,
-        inferences: &mut Vec<Inference>,
-    ) {
-        let mut outputs = Vec::with_capacity(data.len());
-        for (row, transform) in self.0.iter().enumerate() {
-            outputs.clear();
-            outputs.extend(data.iter().map(|data| output(data, row, rows)));
-            let mut inference = model.head.decode(&outputs, transform);
-            inference.not_finite = !outputs.iter().all(|output| is_finite(output.data));
-            inferences.push(inference);
-        }
-    }
-}
-
-/// Whether all numbers are finite; in branch-free blocks, which compile to vector instructions.
-fn is_finite(data: &[f32]) -> bool {
-    const EXPONENT: u32 = 0x7f80_0000;
-    let bad = |value: &f32| u32::from(value.to_bits() & EXPONENT == EXPONENT);
-    data.chunks(256)
-        .all(|block| block.iter().map(bad).fold(0, std::ops::BitOr::bitor) == 0)
-}
-
-pub(super) fn output(data: &[f32], row: usize, rows: usize) -> Output<'_> {
-    let each = data.len() / rows.max(1);
-    Output {
-        data: &data[row * each..(row + 1) * each],
+    ) -> Result<Vec<Inference>, String> {
+        model.head.decode_batch(data, rows, &self.0)
     }
 }
 
@@ -344,23 +326,4 @@ fn flattening(input: &Input, item: &Item, corners: [Point; 4], spec: &InputSpec)
         width
     };
     Projective::from_quad(corners, used, height)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nonfinite_values_are_found_at_any_position() {
-        let mut data = vec![f32::MAX; 600];
-        data[1] = f32::MIN_POSITIVE / 2.0;
-        assert!(is_finite(&data) && is_finite(&[]));
-        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN] {
-            for at in [0, 255, 256, 599] {
-                let mut data = data.clone();
-                data[at] = bad;
-                assert!(!is_finite(&data), "{bad} at {at}");
-            }
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! A session: items in, inferences out. Pixels are sampled from the decoder's planes directly into the input tensor,
 //! and outputs are decoded in the runtime's memory.
 
+use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use super::runtime::{
     Feed, GpuInput, KeptOutputs, OpenError, Optimization, OrtSession, OutputView, SessionOptions,
 };
 use super::sized::{SizedSessions, rows};
+use crate::heads::ItemTransform;
 
 /// The sessions of one model on one slot, with their input.
 pub(super) struct OnnxSession {
@@ -20,6 +22,8 @@ pub(super) struct OnnxSession {
     sessions: SizedSessions,
     feed: Feed,
     prepost: BatchPrePost,
+    /// Part of the head that is of this session.
+    _head: Option<Box<dyn Any + Send>>,
 }
 
 impl OnnxSession {
@@ -59,11 +63,13 @@ impl OnnxSession {
             DeviceKind::Cuda(_) => model.gpu.prepare_threads,
             _ => 1,
         };
+        let head = model.head.open().map_err(OpenError::Refused)?;
         let mut session = Self {
             model,
             sessions,
             feed,
             prepost: BatchPrePost::with_threads(threads),
+            _head: head,
         };
         for rows in session.sessions.sizes() {
             session.run_blank(rows).map_err(OpenError::Refused)?;
@@ -87,7 +93,19 @@ impl OnnxSession {
         let runs = items.max(1).div_ceil(rows);
         blank(&mut self.feed, rows, &self.model.input.item_shape())?;
         let sessions = self.sessions.of(rows);
-        (0..runs).try_for_each(|_| run_all(sessions, &self.feed, &mut Vec::new(), &mut |_| ()))
+        let spec = &self.model.input.spec;
+        let located = vec![ItemTransform::identity(spec.width, spec.height); rows];
+        for _ in 0..runs {
+            let mut decoded = Ok(());
+            run_all(sessions, &self.feed, &mut Vec::new(), &mut |views| {
+                if self.model.head.is_measured() {
+                    let data: Vec<&[f32]> = views.iter().map(|view| view.data).collect();
+                    decoded = self.model.head.decode_batch(&data, rows, &located).map(drop);
+                }
+            })?;
+            decoded?;
+        }
+        Ok(())
     }
 
     /// An input tensor beside its own.
@@ -132,14 +150,17 @@ impl OnnxSession {
             sessions,
             feed,
             prepost,
+            ..
         } = self;
         prepost.fill(model, items, rows, feed)?;
         on_step(Step::Preprocessed);
+        let mut decoded = Ok(Vec::new());
         run_all(sessions.of(rows), feed, &mut Vec::new(), &mut |views| {
             on_step(Step::Inferred);
             let data: Vec<&[f32]> = views.iter().map(|view| view.data).collect();
-            prepost.postprocess(model, &data, rows, inferences);
+            decoded = prepost.postprocess(model, &data, rows);
         })?;
+        inferences.extend(decoded?);
         on_step(Step::Postprocessed);
         Ok(())
     }

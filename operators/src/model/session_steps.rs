@@ -157,8 +157,7 @@ impl ReadOut for OnnxReadOut {
         } = *step_data(outputs, items.len())?;
         let views: Vec<_> = outputs.iter().flat_map(KeptOutputs::views).collect();
         let data: Vec<&[f32]> = views.iter().map(|view| view.data).collect();
-        let mut inferences = Vec::with_capacity(items.len());
-        located.postprocess(&self.model, &data, rows, &mut inferences);
-        Ok(inferences)
+        let decoded = located.postprocess(&self.model, &data, rows);
+        decoded.map_err(|reason| failed(&self.model, items.len(), reason))
     }
 }

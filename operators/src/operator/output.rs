@@ -4,6 +4,7 @@ use weir_flow::{
     Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points,
 };
 
+use super::python::note_named;
 use super::{ConfiguredOperator, regions};
 
 /// Overlapping crops may show one object: boxes of a class that overlap more (IoU) are merged. The threshold is low,
@@ -55,6 +56,7 @@ pub(super) fn module_output(
                 &mut output,
             );
         }
+        note_named(module, item, inference.named, &mut output);
     }
     if items.len() > 1 {
         output.objects = distinct(output.objects);

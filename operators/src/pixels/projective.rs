@@ -17,7 +17,6 @@ impl Projective {
     }
 
     /// The nine coefficients, row by row.
-    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn coefficients(&self) -> [f64; 9] {
         self.m
     }

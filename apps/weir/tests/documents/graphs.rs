@@ -309,6 +309,10 @@ fn folder_of(table: &Table) -> TempDir {
         {
             std::fs::write(here.join(module).with_extension("py"), "").unwrap();
         }
+        if text.ends_with("bin/python3") {
+            std::fs::create_dir_all(here.join(text).parent().unwrap()).unwrap();
+            std::fs::write(here.join(text), "").unwrap();
+        }
         if FOLDERS.contains(&text) {
             std::fs::create_dir_all(here.join(text)).unwrap();
         }

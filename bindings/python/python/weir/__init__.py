@@ -16,7 +16,7 @@ from ._deliveries import Deliveries  # noqa: E402
 from ._engine import Engine, check  # noqa: E402
 from ._errors import EngineError, Error, GraphError, Problem, StreamError  # noqa: E402
 from ._graph import Graph  # noqa: E402
-from ._operators import Found, FrameFacts, Item, operator  # noqa: E402
+from ._operators import Found, FrameFacts, HeadItem, Item, head, operator, sink, transform  # noqa: E402
 from ._weir import Delivery, Image, Incident, Notice, Object, Track, TrackEnd, __version__  # noqa: E402
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "FrameFacts",
     "Graph",
     "GraphError",
+    "HeadItem",
     "Image",
     "Incident",
     "Item",
@@ -40,5 +41,8 @@ __all__ = [
     "TrackEnd",
     "__version__",
     "check",
+    "head",
     "operator",
+    "sink",
+    "transform",
 ]

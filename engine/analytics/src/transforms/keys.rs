@@ -1,6 +1,6 @@
 //! The types of transforms as a graph names them, with their keys.
 
-use weir_flow::{KeyKind, KeySpec};
+use weir_flow::{KeyKind, KeySpec, PYTHON_FUNCTION, catalog_name};
 
 /// A type of transform.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -395,10 +395,34 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
             EVERY,
         ],
     },
+    TransformType {
+        name: PYTHON_FUNCTION,
+        about: "calls a function or a class in Python, of a module in the folder of `--python` (docs/how-to/python-functions.md)",
+        keys: &[
+            CLASSES,
+            key(
+                "timeout",
+                KeyKind::Duration,
+                "longest time of one call, and for which a frame waits for it; a process that takes longer is killed and started \
+                 again, and the frame passes unchanged; default \"500ms\"",
+            ),
+            key(
+                "memory",
+                KeyKind::Bytes,
+                "address space of the process; Python raises MemoryError beyond it; default no limit",
+            ),
+            key(
+                "python",
+                KeyKind::Text,
+                "interpreter, as a path below the folder of `--python`, such as `.venv/bin/python3`; default python3 of PATH",
+            ),
+        ],
+    },
 ];
 
-/// The type of that name.
+/// The type that a graph names.
 #[must_use]
 pub fn transform_type(name: &str) -> Option<&'static TransformType> {
+    let name = catalog_name(name);
     TRANSFORM_TYPES.iter().find(|kind| kind.name == name)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 pub use weir_flow::KeyFault as Fault;
-use weir_flow::{CameraTopic, PictureLimits, Settings, Value};
+use weir_flow::{CameraTopic, PYTHON_FUNCTION, PictureLimits, Settings, Value};
 
 use super::geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
 use super::schedule::{Schedule, parse_days, parse_exceptions, parse_hours, parse_offset, time_zone};
@@ -241,6 +241,7 @@ impl Reader<'_> {
             "rule" => TransformKind::Rule(self.rule()),
             "best-shot" => TransformKind::BestShot(self.best_shot()),
             "camera-event" => TransformKind::CameraEvent(self.camera_event()),
+            PYTHON_FUNCTION => TransformKind::Python(Arc::new(settings.clone())),
             _ => TransformKind::Zone {
                 margin,
                 settle_ms: self.ms("settle", 2.0),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use weir_flow::{Attribute, CameraTopic, PictureLimits};
+use weir_flow::{Attribute, CameraTopic, PictureLimits, Settings};
 
 use super::geometry::{Anchor, Polygon, Position, Segment};
 use super::schedule::Schedule;
@@ -156,6 +156,8 @@ pub enum TransformKind {
     BestShot(BestShotSpec),
     /// Events that the camera reports.
     CameraEvent(CameraEventSpec),
+    /// Incidents and attributes that a program of the user gives, with its keys. Nothing of it is computed here.
+    Python(Arc<Settings>),
 }
 
 /// Choice of the events of a camera.
@@ -267,6 +269,7 @@ impl TransformKind {
             Self::Rule(_) => "rule",
             Self::BestShot(_) => "best-shot",
             Self::CameraEvent(_) => "camera-event",
+            Self::Python(_) => "python",
         }
     }
 
@@ -275,7 +278,7 @@ impl TransformKind {
     pub const fn needs_tracks(&self) -> bool {
         !matches!(
             self,
-            Self::Crowd { .. } | Self::Absence { .. } | Self::CameraEvent(_)
+            Self::Crowd { .. } | Self::Absence { .. } | Self::CameraEvent(_) | Self::Python(_)
         )
     }
 }

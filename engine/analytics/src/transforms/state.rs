@@ -73,6 +73,8 @@ enum Machine {
     Rule(Rule),
     BestShots(Box<BestShots>),
     CameraEvents(CameraIncidents),
+    /// A program of the user, which sees deliveries.
+    Outside,
 }
 
 /// A transform at work.
@@ -126,6 +128,7 @@ impl TransformState {
             TransformKind::CameraEvent(events) => {
                 Machine::CameraEvents(CameraIncidents::new(events.clone(), every_ms))
             }
+            TransformKind::Python(_) => Machine::Outside,
         };
         Self {
             machine,
@@ -171,6 +174,7 @@ impl TransformState {
             Machine::Rule(rule) => out.extend(subjects.filter_map(|it| rule.on_subject(it))),
             Machine::BestShots(shots) => shots.on_frame(view, subjects, out),
             Machine::CameraEvents(events) => events.on_states(view.camera, view.now, out),
+            Machine::Outside => {}
         }
     }
 
@@ -211,7 +215,7 @@ impl TransformState {
             Machine::Loitering(stay) => stay.on_track_end(subject),
             Machine::Rule(rule) => rule.on_track_end(subject),
             Machine::BestShots(shots) => shots.on_track_end(subject),
-            Machine::Occupancy(_) | Machine::CameraEvents(_) => None,
+            Machine::Occupancy(_) | Machine::CameraEvents(_) | Machine::Outside => None,
         }
     }
 
@@ -259,7 +263,7 @@ impl TransformState {
             Machine::Loitering(stay) => stay.drawing(&place.area, view),
             Machine::Occupancy(occupancy) => occupancy.drawing(&place.area),
             Machine::Rule(rule) => rule.drawing(name, view),
-            Machine::BestShots(_) | Machine::CameraEvents(_) => return None,
+            Machine::BestShots(_) | Machine::CameraEvents(_) | Machine::Outside => return None,
         };
         Some(drawing)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_analytics::transforms::{RuleSpec, TransformKind, TransformSpec, Wanted};
 use weir_config::{Diagnostics, spelling};
-use weir_flow::{Catalog, HeadOutput};
+use weir_flow::{Catalog, HeadOutput, PYTHON_FUNCTION};
 
 use super::transforms::position;
 use super::wiring::{Taken, Wiring};
@@ -129,6 +129,9 @@ fn given_attributes(raw: &RawGraph, models: &[Option<usize>], catalog: &Catalog)
             return None;
         };
         let head = catalog.heads.iter().find(|spec| spec.name == head)?;
+        if head.name == PYTHON_FUNCTION {
+            return None;
+        }
         let named = module.settings.text("attribute");
         if head.output != HeadOutput::Attribute {
             given.extend(named.map(str::to_owned));

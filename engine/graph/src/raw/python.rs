@@ -1,10 +1,10 @@
-//! Modules whose operator is a function in Python. The function takes the place of a model: the table of the module has
-//! the keys of both.
+//! Functions in Python in place of operators, heads, transforms and sinks. That of an operator takes the place of a model:
+//! the table of the module has the keys of both.
 
 use std::path::{Component, Path, PathBuf};
 
 use weir_config::{Field, Fields, Spanned};
-use weir_flow::{PYTHON_PREFIX, Settings};
+use weir_flow::{PYTHON_PREFIX, PythonPlace, Settings};
 use weir_types::Span;
 
 use super::context::Context;
@@ -59,6 +59,7 @@ pub(super) fn model(
             settings.number("workers", 1.0) as u32,
             at("workers"),
         )),
+        scaling: None,
         server_slots: None,
         profile: Vec::new(),
         preparation: Vec::new(),
@@ -82,7 +83,7 @@ fn batch_sizes(max: u32) -> Vec<u32> {
     powers.take_while(|size| *size < max).chain([max]).collect()
 }
 
-/// The function; `None` where a problem was reported.
+/// The function of an operator; `None` where a problem was reported.
 fn node(
     operator: &Spanned<&str>,
     crops: bool,
@@ -90,35 +91,75 @@ fn node(
     settings: &Settings,
     context: &mut Context<'_>,
 ) -> Option<PythonNode> {
-    let named = operator.value.strip_prefix(PYTHON_PREFIX)?;
+    let place = place(("operator", operator), fields, settings, context)?;
+    let timeout = settings.number("timeout", TIMEOUT.as_secs_f64());
+    Some(PythonNode {
+        module: place.module,
+        function: place.function,
+        interpreter: place.interpreter,
+        timeout: Span::from_secs_f64(timeout),
+        memory: settings
+            .0
+            .contains_key("memory")
+            .then(|| settings.number("memory", 0.0) as u64),
+        crops,
+        folder: place.folder,
+    })
+}
+
+/// Adds to the keys of a table the place of the function that its key `key` names, if that is one in Python; `false` where
+/// a problem was reported.
+pub(super) fn add_place(
+    key: &str,
+    fields: &Fields<'_>,
+    settings: &mut Settings,
+    context: &mut Context<'_>,
+) -> bool {
+    let Some(named) = fields
+        .peek(key)
+        .filter(|named| named.value.starts_with(PYTHON_PREFIX))
+    else {
+        return true;
+    };
+    let place = place((key, &named), fields, settings, context);
+    if let Some(place) = &place {
+        place.add_to(settings);
+    }
+    place.is_some()
+}
+
+/// The function that the key of a table names; `None` where a problem was reported.
+fn place(
+    (key, named): (&str, &Spanned<&str>),
+    fields: &Fields<'_>,
+    settings: &Settings,
+    context: &mut Context<'_>,
+) -> Option<PythonPlace> {
+    let (name, at) = (named.value.strip_prefix(PYTHON_PREFIX)?, named.at);
     let Some(folder) = context.catalog.python.clone() else {
         let message = format!(
-            "the operator of {} is in Python, which is not allowed here",
+            "the {key} of {} is in Python, which is not allowed here",
             fields.owner
         );
-        let hint = "add --python FOLDER to the command: graphs may then name operators in the Python modules of that folder";
-        context
-            .diagnostics
-            .add(operator.at, message, Some(hint.to_owned()));
+        let hint = "add --python FOLDER to the command: graphs may then name functions in the Python modules of that folder";
+        context.diagnostics.add(at, message, Some(hint.to_owned()));
         return None;
     };
-    let parts: Vec<&str> = named.split('.').collect();
+    let parts: Vec<&str> = name.split('.').collect();
     if parts.len() < 2 || !parts.iter().all(|part| is_identifier(part)) {
         let message = format!(
-            "`operator`: \"{}\" is no function of a Python module",
-            operator.value.escape_debug()
+            "`{key}`: \"{}\" is no function of a Python module",
+            named.value.escape_debug()
         );
         let hint = "name the module and the function: \"python:colours.colour\" is `colour` of colours.py";
-        context
-            .diagnostics
-            .add(operator.at, message, Some(hint.to_owned()));
+        context.diagnostics.add(at, message, Some(hint.to_owned()));
         return None;
     }
     let (function, module) = parts.split_last()?;
     let module_path: PathBuf = module.iter().collect();
     let file = module_file(&folder, &module_path).or_else(|| {
         let message = format!(
-            "`operator`: there is no Python module \"{}\" in {}",
+            "`{key}`: there is no Python module \"{}\" in {}",
             module.join("."),
             folder.display()
         );
@@ -126,7 +167,7 @@ fn node(
             "write {}.py there; files that links lead out of the folder are not read",
             module_path.display()
         );
-        context.diagnostics.add(operator.at, message, Some(hint));
+        context.diagnostics.add(at, message, Some(hint));
         None
     })?;
     context.diagnostics.record_file(&file);
@@ -134,17 +175,10 @@ fn node(
         Some(text) => Some(interpreter(text, &folder, fields, context)?),
         None => None,
     };
-    let timeout = settings.number("timeout", TIMEOUT.as_secs_f64());
-    Some(PythonNode {
+    Some(PythonPlace {
         module: module.join("."),
         function: (*function).to_owned(),
         interpreter,
-        timeout: Span::from_secs_f64(timeout),
-        memory: settings
-            .0
-            .contains_key("memory")
-            .then(|| settings.number("memory", 0.0) as u64),
-        crops,
         folder,
     })
 }

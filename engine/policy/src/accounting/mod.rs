@@ -5,3 +5,4 @@ pub(crate) mod ledger;
 pub(crate) mod processor;
 pub(crate) mod report;
 pub(crate) mod residency;
+pub(crate) mod transform_report;

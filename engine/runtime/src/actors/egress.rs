@@ -5,6 +5,7 @@ mod analytics;
 mod graphs;
 mod outages;
 mod privacy;
+mod programs;
 mod streams;
 
 pub(crate) use outages::{descriptions, send_described};
@@ -16,7 +17,7 @@ use actix::{Actor, AsyncContext, Context, Handler, MessageResult, Recipient};
 use tokio::sync::oneshot;
 use weir_analytics::{AnalyticsPlan, TrackIdBlocks};
 use weir_control::{Books, BooksMessage, Effect, Machine, Outbox, Outgoing, RequestInfo};
-use weir_flow::{Delivery, Notice, PictureTaker, RequestResults, StreamState};
+use weir_flow::{Notice, PictureTaker, RequestResults, StreamState, TransformPrograms};
 use weir_policy::{Outcome, ReorderBuffer, SinkReport};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId};
 
@@ -25,12 +26,12 @@ use super::messages::{
     Abandon, Arrived, ControlMessage, EgressFact, EgressFacts, FrameInfo, LeftOut, RequestEnded,
     StatsReported, StillFrame, TakeCounts,
 };
+use super::passing::{PassingFrame, Programs};
 use super::stream_table::{EgressCounts, StreamEntry};
 use crate::admission::StreamPermit;
 use crate::analytics::SharedAnalytics;
 use crate::clock::{Clock, duration};
 use crate::control_times::ControlEvent;
-use crate::objects::assemble_objects;
 use crate::processor_time::ThreadTimer;
 use crate::progress::Progress;
 use crate::request::{Request, RequestBranch};
@@ -90,6 +91,8 @@ pub(crate) struct EgressSetup {
     pub(crate) known: SharedAnalytics,
     /// Takes pictures of objects.
     pub(crate) pictures: Option<Arc<dyn PictureTaker>>,
+    /// Makes the programs of transforms.
+    pub(crate) programs: Option<Arc<dyn TransformPrograms>>,
     pub(crate) decode_levels: SharedDecodeLevels,
     pub(crate) progress: Arc<Progress>,
     pub(crate) tracer: RequestTracer,
@@ -114,6 +117,7 @@ pub(crate) struct Egress {
     analytics: BTreeMap<u32, Arc<AnalyticsPlan>>,
     known: SharedAnalytics,
     pictures: Option<Arc<dyn PictureTaker>>,
+    programs: Programs,
     /// Sinks that no graph has any more; closed.
     closed_sinks: Vec<(String, SinkHandle)>,
     decode_levels: SharedDecodeLevels,
@@ -157,6 +161,7 @@ impl Egress {
             analytics: BTreeMap::from([(0, setup.analytics)]),
             known: setup.known,
             pictures: setup.pictures,
+            programs: Programs::new(setup.programs),
             closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,
             progress: setup.progress,
@@ -250,53 +255,14 @@ impl Egress {
     }
 
     fn deliver(&mut self, RequestBranch { request, results }: RequestBranch) {
-        let Some(name) = self
-            .streams
-            .get(&request.stream)
-            .map(|stream| Arc::clone(&stream.name))
-        else {
+        if !self.streams.contains_key(&request.stream) {
             return;
-        };
+        }
         let results = self.results_to_show(&request, results);
         self.settle_privacy(&request, &results);
-        let latency = self.clock.now().since(request.sent_at);
         let time_ms = self.clock.utc_ms(request.sent_at);
         let found = self.analyse(&request, &results, time_ms);
-        let mut deliveries: Vec<(&SinkView, bool, Arc<Delivery>)> = Vec::new();
-        let names = &self.module_names;
-        let name_of = |module: u32| names.get(module as usize).map(label);
-        for SinkRoute { handle, views, .. } in &mut self.sinks {
-            let view = views.get(&request.route.graph);
-            let Some(view) = view.filter(|view| view.streams.contains(&request.stream.0)) else {
-                continue;
-            };
-            let candidates = handle.wants_candidates();
-            let existing = deliveries
-                .iter()
-                .find(|(other, with, _)| other.is_given_the_same(view) && *with == candidates)
-                .map(|(_, _, delivery)| Arc::clone(delivery));
-            let delivery = existing.unwrap_or_else(|| {
-                let delivery = Arc::new(Delivery {
-                    stream: Arc::clone(&name),
-                    frame: Arc::clone(&request.frame),
-                    time_ms,
-                    latency_ms: latency.as_millis_f64(),
-                    late: latency > request.slo.unwrap_or(request.route.slo),
-                    still: request.still,
-                    without: results.without().filter_map(name_of).collect(),
-                    objects: assemble_objects(&results, &view.modules, candidates, |object| {
-                        let is_confirmed = found.is_confirmed(object, &view.trackers);
-                        (found.track(object, &view.trackers).cloned(), is_confirmed)
-                    }),
-                    ended_tracks: found.ended_by(&view.trackers).cloned().collect(),
-                    incidents: found.incidents_of(&view.transforms).cloned().collect(),
-                    overlays: found.overlays_of(&view.transforms).cloned().collect(),
-                });
-                deliveries.push((view, candidates, Arc::clone(&delivery)));
-                delivery
-            });
-            handle.send_delivery(&delivery, &request.permit);
-        }
+        self.pass(PassingFrame::new(request, results, found, time_ms));
     }
 
     /// The results of a frame: of one in which nothing changed, those of the last frame of its stream that was looked at.
@@ -444,6 +410,7 @@ impl Egress {
             graphs: self.counts_of_graphs.clone(),
             streams: streams.map(|(id, stream)| (*id, stream.counts(now))).collect(),
             sinks,
+            transforms: self.programs.reports(),
         }
     }
 
@@ -452,6 +419,7 @@ impl Egress {
         if !self.until_stopped
             && all_ended()
             && self.books.ledger().total().in_flight == 0
+            && self.streams.values().all(|stream| stream.passing.is_empty())
             && let Some(idle) = self.idle.take()
         {
             // There is no receiver where the run failed meanwhile.
@@ -464,6 +432,10 @@ impl Actor for Egress {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
+        let on_done = context.address().recipient();
+        for (graph, plan) in &self.analytics {
+            self.programs.start(*graph, plan, self.clock, &on_done);
+        }
         context.run_interval(duration(telemetry::KEEP_INTERVAL), |egress, _| {
             egress.keep_series()
         });

@@ -10,6 +10,7 @@ mod graph;
 mod graph_counts;
 mod messages;
 mod observer;
+mod passing;
 mod stream_table;
 
 pub(crate) use egress::{Egress, EgressSetup, RunEnded, SinkRoute, descriptions, send_described};

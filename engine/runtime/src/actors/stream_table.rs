@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use weir_analytics::transforms::StreamTransforms;
-use weir_analytics::{PrivacyMemory, TrackIdBlocks, TrackIds};
+use weir_analytics::{PrivacyMemory, ProgramIncidents, TrackIdBlocks, TrackIds};
 use weir_flow::{RequestResults, SourceCounts, StreamState};
-use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, StreamReport};
+use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, StreamReport, TransformReport};
 use weir_types::{Span, StreamId, Timestamp};
 
 use super::graph_counts::GraphCounts;
+use super::passing::PassingOutputs;
 
 /// Counts of a source that has ended, with the error that ended it, if any.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +47,10 @@ pub(super) struct StreamEntry {
     pub(super) transforms_of: Option<u32>,
     /// Whether its source is away, and frames of what it showed are in flight: what is known ends after them.
     pub(super) scene_ended: bool,
+    /// Outputs that wait for programs of transforms.
+    pub(super) passing: PassingOutputs,
+    /// Incidents that programs of transforms reported, by transform.
+    pub(super) program_incidents: BTreeMap<Arc<str>, ProgramIncidents>,
     /// Results of the last frame that was looked at, with the number of the graph that has them; of a stream with a gate.
     pub(super) looked: Option<(u32, RequestResults)>,
     /// Objects that its pictures hide.
@@ -76,6 +81,8 @@ impl StreamEntry {
             summary: None,
             transforms_of: None,
             scene_ended: false,
+            passing: PassingOutputs::new(),
+            program_incidents: BTreeMap::new(),
             looked: None,
             privacy: PrivacyMemory::default(),
             track_ids: TrackIds::new(track_ids),
@@ -145,4 +152,6 @@ pub(crate) struct EgressCounts {
     pub(crate) streams: BTreeMap<StreamId, StreamCounts>,
     /// Reports of open and closed sinks, keyed by sink name.
     pub(crate) sinks: BTreeMap<String, SinkReport>,
+    /// Reports of transforms that programs compute, by name.
+    pub(crate) transforms: BTreeMap<String, TransformReport>,
 }

@@ -79,7 +79,7 @@ impl ServerSession {
         let outputs = self.call(rows)?;
         on_step(Step::Inferred);
         let data: Vec<&[f32]> = outputs.iter().map(|output| &*output.data).collect();
-        self.prepost.postprocess(&self.model, &data, rows, inferences);
+        inferences.extend(self.prepost.postprocess(&self.model, &data, rows)?);
         on_step(Step::Postprocessed);
         Ok(())
     }

@@ -1,9 +1,11 @@
-//! Operators that users write in Python: a function that gets a batch of pictures and returns attributes or objects.
+//! Functions that users write in Python: operators, which get a batch of pictures and return attributes or objects; heads,
+//! transforms and sinks.
 //!
 //! Worker processes call the function, one for each slot that the module has, so that the interpreter lock of one never holds
 //! up another, and neither a crash nor an endless loop reaches this process. Pictures travel in shared memory, facts and
 //! results as lines of JSON over a socket.
 
+mod head;
 mod memory;
 mod model;
 mod output;
@@ -11,18 +13,22 @@ mod process;
 mod protocol;
 mod results;
 mod session;
+mod transform;
 
 use std::sync::Arc;
 
 use weir_flow::{
-    Frame, Inference, Item, KeyKind, KeySpec, ModuleOutput, Object, ObjectAttribute, ObjectRef, Operator,
-    OperatorInput, OperatorSpec, PYTHON_OPERATOR, PYTHON_PREFIX, Points, Rect, RequestResults,
+    Attribute, Frame, Inference, Item, KeyKind, KeySpec, ModuleOutput, Object, ObjectAttribute, ObjectRef,
+    Operator, OperatorInput, OperatorSpec, PYTHON_FUNCTION, PYTHON_PREFIX, Points, Rect, RequestResults,
 };
 
 use super::gallery::Gallery;
 use super::{ConfiguredOperator, CropShape, KEYS, OperatorRequest, crops};
+pub(crate) use head::KIND as HEAD;
 pub use model::PythonModel;
-pub use process::PythonFunction;
+pub(crate) use process::{CallError, WorkerProcess};
+pub use process::{FunctionKind, PythonFunction};
+pub use transform::PythonTransforms;
 
 /// Keys beside those that select crops.
 const OWN_KEYS: &[KeySpec] = &[
@@ -65,7 +71,7 @@ const CROP_KEYS: [&str; 3] = ["min_side", "max_items", "widen"];
 pub(super) fn spec() -> OperatorSpec {
     let crop_keys = KEYS.iter().filter(|key| CROP_KEYS.contains(&key.name));
     OperatorSpec {
-        name: PYTHON_OPERATOR,
+        name: PYTHON_FUNCTION,
         about: "calls a function in Python, of a module in the folder of `--python` (docs/how-to/python-operators.md)",
         input: OperatorInput::FrameOrBoxes,
         heads: &[],
@@ -113,26 +119,35 @@ impl Operator for PythonOperator {
                 parent: item.object,
                 ..object
             }));
-            if inference.named.is_empty() {
-                continue;
-            }
-            let object = item.object.unwrap_or_else(|| {
-                // The frame becomes an object to carry its attributes.
-                let index = u32::try_from(output.objects.len()).unwrap_or(u32::MAX);
-                output.objects.push(whole_frame(&item.frame));
-                ObjectRef { module, index }
-            });
-            let named = inference.named.into_iter();
-            output
-                .attributes
-                .extend(named.map(|(name, attribute)| ObjectAttribute {
-                    object,
-                    name,
-                    attribute,
-                }));
+            note_named(module, item, inference.named, &mut output);
         }
         output
     }
+}
+
+/// Adds attributes with names of their own to the object that an item was made for, or to one that stands for the frame.
+pub(super) fn note_named(
+    module: u32,
+    item: &Item,
+    named: Vec<(Arc<str>, Attribute)>,
+    output: &mut ModuleOutput,
+) {
+    if named.is_empty() {
+        return;
+    }
+    let object = item.object.unwrap_or_else(|| {
+        // The frame becomes an object to carry its attributes.
+        let index = u32::try_from(output.objects.len()).unwrap_or(u32::MAX);
+        output.objects.push(whole_frame(&item.frame));
+        ObjectRef { module, index }
+    });
+    output
+        .attributes
+        .extend(named.into_iter().map(|(name, attribute)| ObjectAttribute {
+            object,
+            name,
+            attribute,
+        }));
 }
 
 /// The object that stands for a frame, to carry its attributes.

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
+use weir_flow::{PythonPlace, Settings};
 
-use super::memory::{SHARED_BYTES, SharedPictures};
+use super::memory::{SHARED_BYTES, SharedMemory};
 use super::output::Output;
 use super::protocol::{Answer, Setup};
 
@@ -25,12 +26,41 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two looks at that.
 const END_INTERVAL: Duration = Duration::from_millis(5);
+/// Bytes of one request, as in `worker.py`.
+const MAX_REQUEST_BYTES: usize = 8 << 20;
 /// Bytes of one answer.
 const MAX_ANSWER_BYTES: usize = 8 << 20;
+
+/// Role of a function: the decorator that marks it, and the form of its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FunctionKind {
+    /// Takes pictures, and gives objects or attributes.
+    Operator,
+    /// Takes the outputs of a model, and gives objects or attributes.
+    Head,
+    /// Takes deliveries, and gives attributes and incidents.
+    Transform,
+    /// Takes event lines.
+    Sink,
+}
+
+impl FunctionKind {
+    /// Name of the decorator.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Head => "head",
+            Self::Transform => "transform",
+            Self::Sink => "sink",
+        }
+    }
+}
 
 /// A function in a Python module, and the limits of its worker processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonFunction {
+    /// Role of the function.
+    pub kind: FunctionKind,
     /// Name in messages.
     pub name: String,
     /// Folder of the Python modules; absolute, without links.
@@ -51,20 +81,61 @@ pub struct PythonFunction {
     pub crops: bool,
 }
 
+impl PythonFunction {
+    /// The function that the keys of a table name, with the time-out and the memory of the keys `timeout` and `memory`, which
+    /// may have other names; `None` if they name none.
+    pub(crate) fn of(
+        kind: FunctionKind,
+        settings: &Settings,
+        [timeout, memory]: [&str; 2],
+        default_timeout: Duration,
+    ) -> Option<Self> {
+        let place = PythonPlace::of(settings)?;
+        let timeout = settings.number(timeout, default_timeout.as_secs_f64());
+        let memory = settings
+            .0
+            .contains_key(memory)
+            .then(|| settings.number(memory, 0.0) as u64);
+        Some(Self {
+            kind,
+            name: place.name(),
+            folder: place.folder,
+            module: place.module,
+            function: place.function,
+            interpreter: place.interpreter,
+            timeout: Duration::from_secs_f64(timeout),
+            memory,
+            max_batch: 1,
+            crops: false,
+        })
+    }
+}
+
 /// Failure of a call.
 #[derive(Debug)]
-pub(super) enum CallError {
+pub(crate) enum CallError {
     /// The function raised an exception or returned what cannot be; its process can be used again.
     Raised(String),
+    /// The process did not answer in time, and is of no use any more.
+    Late(String),
     /// The process is of no use any more.
     Lost(String),
 }
 
+impl CallError {
+    /// The reason in words.
+    pub(crate) fn into_reason(self) -> String {
+        match self {
+            Self::Raised(reason) | Self::Late(reason) | Self::Lost(reason) => reason,
+        }
+    }
+}
+
 /// A process that has loaded its function. It is killed when this is dropped.
-pub(super) struct WorkerProcess {
+pub(crate) struct WorkerProcess {
     child: Child,
     channel: UnixStream,
-    pub(super) pictures: SharedPictures,
+    pub(super) memory: SharedMemory,
     output: Output,
     /// Bytes of an answer that is not complete.
     received: Vec<u8>,
@@ -75,7 +146,7 @@ impl WorkerProcess {
     ///
     /// # Errors
     /// The reason, which may be the exception that the module raised.
-    pub(super) fn start(function: &PythonFunction) -> Result<Self, String> {
+    pub(crate) fn start(function: &PythonFunction) -> Result<Self, String> {
         let python = function.interpreter.as_deref().unwrap_or(Path::new(PYTHON));
         let failed = |error: std::io::Error| {
             let reason = weir_files::io_reason(&error);
@@ -87,12 +158,12 @@ impl WorkerProcess {
             format!("cannot start {}: {reason}{hint}", python.display())
         };
         let (channel, other) = UnixStream::pair().map_err(failed)?;
-        let pictures = SharedPictures::new().map_err(failed)?;
+        let memory = SharedMemory::new().map_err(failed)?;
         let mut child = Command::new(python)
             .args(["-c", PROGRAM])
             .current_dir(&function.folder)
             .stdin(Stdio::from(OwnedFd::from(other)))
-            .stdout(pictures.stream().map_err(failed)?)
+            .stdout(memory.stream().map_err(failed)?)
             .stderr(Stdio::piped())
             // Ctrl-C is for the engine, which still needs the process for frames in flight.
             .process_group(0)
@@ -111,7 +182,7 @@ impl WorkerProcess {
         let mut process = Self {
             child,
             channel,
-            pictures,
+            memory,
             output,
             received: Vec::new(),
         };
@@ -119,12 +190,13 @@ impl WorkerProcess {
             folder: &function.folder,
             module: &function.module,
             function: &function.function,
+            kind: function.kind.name(),
             memory: function.memory,
             bytes: SHARED_BYTES,
         };
         match process.call(&setup, START_TIMEOUT) {
             Ok(_) => Ok(process),
-            Err(CallError::Raised(reason) | CallError::Lost(reason)) => Err(reason),
+            Err(error) => Err(error.into_reason()),
         }
     }
 
@@ -135,15 +207,30 @@ impl WorkerProcess {
 
     /// Sends a message and waits for the answer.
     pub(super) fn call(&mut self, message: &impl Serialize, timeout: Duration) -> Result<Answer, CallError> {
-        let answer = self.exchange(message, now() + timeout).map_err(|lost| {
-            CallError::Lost(match lost {
-                Lost::Late => format!(
-                    "no answer within {}: the worker process was killed",
-                    shown(timeout)
-                ),
-                Lost::Ended => self.ending(),
-                Lost::Other(reason) => reason,
-            })
+        let line = serde_json::to_vec(message).map_err(|error| CallError::Raised(error.to_string()))?;
+        self.call_with_line(line, timeout)
+    }
+
+    /// Sends a JSON text, with or without a line break at its end, and waits for the answer.
+    pub(crate) fn call_with_line(
+        &mut self,
+        mut line: Vec<u8>,
+        timeout: Duration,
+    ) -> Result<Answer, CallError> {
+        if line.last() != Some(&b'\n') {
+            line.push(b'\n');
+        }
+        if line.len() > MAX_REQUEST_BYTES {
+            let reason = format!("its facts take more than {} MiB", MAX_REQUEST_BYTES >> 20);
+            return Err(CallError::Raised(reason));
+        }
+        let answer = self.exchange(&line, now() + timeout).map_err(|lost| match lost {
+            Lost::Late => CallError::Late(format!(
+                "no answer within {}: the worker process was killed",
+                shown(timeout)
+            )),
+            Lost::Ended => CallError::Lost(self.ending()),
+            Lost::Other(reason) => CallError::Lost(reason),
         })?;
         match answer.error.as_deref() {
             None => Ok(answer),
@@ -152,13 +239,11 @@ impl WorkerProcess {
         }
     }
 
-    fn exchange(&mut self, message: &impl Serialize, until: Instant) -> Result<Answer, Lost> {
-        let mut line = serde_json::to_vec(message).map_err(|error| Lost::Other(error.to_string()))?;
-        line.push(b'\n');
+    fn exchange(&mut self, line: &[u8], until: Instant) -> Result<Answer, Lost> {
         self.channel
             .set_write_timeout(Some(left(until)?))
             .map_err(|error| lost(&error))?;
-        self.channel.write_all(&line).map_err(|error| lost(&error))?;
+        self.channel.write_all(line).map_err(|error| lost(&error))?;
         let answer = self.read_line(until)?;
         serde_json::from_slice(&answer)
             .map_err(|error| Lost::Other(format!("the worker process sent no valid answer: {error}")))

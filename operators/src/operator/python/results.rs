@@ -1,5 +1,6 @@
 //! From the answer of a worker process to inferences. Everything in it is checked: it is what a program of the user says.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_flow::{Attribute, Inference, Object, Points, Rect};
@@ -44,22 +45,56 @@ pub(super) fn inferences(answers: Vec<ItemAnswer>, items: &[Placed]) -> Result<V
         .collect()
 }
 
-fn inference(answer: ItemAnswer, placed: Placed, item: &str) -> Result<Inference, String> {
-    let (attributes, objects) = (answer.attributes, answer.objects);
-    for (count, max, what) in [
-        (attributes.len(), MAX_ATTRIBUTES, "attributes"),
-        (objects.len(), MAX_OBJECTS, "objects"),
-    ] {
-        if count > max {
-            return Err(format!("{item} has {count} {what}; {max} are the most"));
-        }
+/// The inferences of the items of a head, in their order. An item with a wrong result has the reason in place of it.
+pub(super) fn head_inferences(answers: Vec<ItemAnswer>, frames: &[[f32; 2]], head: &str) -> Vec<Inference> {
+    let answered = answers.into_iter().zip(frames).enumerate();
+    let of_item = |(index, (answer, [width, height])): (usize, (ItemAnswer, &[f32; 2]))| {
+        let frame = Placed {
+            left: 0,
+            top: 0,
+            width: *width as u32,
+            height: *height as u32,
+        };
+        let read = match answer.error {
+            Some(reason) => Err(reason),
+            None => inference(answer, frame, &format!("item {index}")),
+        };
+        read.unwrap_or_else(|reason| Inference {
+            failure: Some(format!("{head}: {reason}").into()),
+            ..Inference::default()
+        })
+    };
+    answered.map(of_item).collect()
+}
+
+/// Checked names and values of attributes of `what`.
+pub(super) fn named_attributes(
+    attributes: BTreeMap<String, AttributeAnswer>,
+    what: &str,
+) -> Result<Vec<(Arc<str>, Attribute)>, String> {
+    if attributes.len() > MAX_ATTRIBUTES {
+        return Err(format!(
+            "{what} has {} attributes; {MAX_ATTRIBUTES} are the most",
+            attributes.len()
+        ));
     }
     let named = attributes.into_iter().map(|(name, value)| {
-        check_name(&name, &format!("the name of an attribute of {item}"))?;
-        let attribute = attribute(value, &format!("\"{name}\" of {item}"))?;
+        check_name(&name, &format!("the name of an attribute of {what}"))?;
+        let attribute = attribute(value, &format!("\"{name}\" of {what}"))?;
         Ok((Arc::from(name), attribute))
     });
-    let named = named.collect::<Result<_, String>>()?;
+    named.collect()
+}
+
+fn inference(answer: ItemAnswer, placed: Placed, item: &str) -> Result<Inference, String> {
+    let objects = answer.objects;
+    if objects.len() > MAX_OBJECTS {
+        return Err(format!(
+            "{item} has {} objects; {MAX_OBJECTS} are the most",
+            objects.len()
+        ));
+    }
+    let named = named_attributes(answer.attributes, item)?;
     let objects = objects.into_iter().enumerate();
     let objects = objects.map(|(index, object)| found(object, placed, &format!("object {index} of {item}")));
     Ok(Inference {
@@ -136,7 +171,7 @@ fn score_of(score: f64, field: &str) -> Result<f32, String> {
     ))
 }
 
-fn check_name(name: &str, field: &str) -> Result<(), String> {
+pub(super) fn check_name(name: &str, field: &str) -> Result<(), String> {
     if name.len() > MAX_NAME_BYTES {
         return Err(format!(
             "{field} has {} bytes; {MAX_NAME_BYTES} are the most",

@@ -56,7 +56,7 @@ impl PythonSession {
         let mut offset = 0;
         for (item, placed) in items.iter().zip(&placed) {
             write_pixels(item, &mut self.sampler, &mut self.pixels);
-            let written = process.pictures.write(&self.pixels, offset);
+            let written = process.memory.write(&self.pixels, offset);
             written.map_err(|error| format!("no memory for pictures: {}", weir_files::io_reason(&error)))?;
             facts.push(facts_of(item, *placed, offset));
             offset += self.pixels.len() as u64;
@@ -67,9 +67,9 @@ impl PythonSession {
         let answer = match answer {
             Ok(answer) => answer,
             Err(CallError::Raised(reason)) => return Err(reason),
-            Err(CallError::Lost(reason)) => {
+            Err(error) => {
                 self.process = None;
-                return Err(reason);
+                return Err(error.into_reason());
             }
         };
         let results = inferences(answer.items, &placed);

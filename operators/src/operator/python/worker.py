@@ -1,4 +1,4 @@
-"""Worker process of an operator in Python: the engine starts it with `python3 -c` and this text.
+"""Worker process of a function in Python: the engine starts it with `python3 -c` and this text.
 
 Standard input is a socket with a JSON text on each line, standard output the memory that pictures come in. Both become
 ordinary descriptors before code of users runs, and what that prints goes to standard error.
@@ -56,8 +56,39 @@ class Item:
         return f"Item({self.frame!r}, box={self.box}, label={self.label!r})"
 
 
+class HeadItem:
+    """Place of one item of a batch in its frame, for heads."""
+
+    __slots__ = ("input", "frame", "matrix")
+
+    def __init__(self, input, frame, matrix):
+        # Width and height of the model's input and of the frame, and the map between them, row by row.
+        self.input, self.frame, self.matrix = tuple(input), tuple(frame), tuple(matrix)
+
+    def point(self, x, y):
+        """The pixel of the frame at a pixel of the input."""
+        m = self.matrix
+        w = m[6] * x + m[7] * y + m[8]
+        return (m[0] * x + m[1] * y + m[2]) / w, (m[3] * x + m[4] * y + m[5]) / w
+
+    def box(self, box):
+        """The box of the frame at a box of the input, within the frame."""
+        left, top = self.point(box[0], box[1])
+        right, bottom = self.point(box[2], box[3])
+        width, height = self.frame
+        return (
+            min(max(left, 0.0), width),
+            min(max(top, 0.0), height),
+            min(max(right, 0.0), width),
+            min(max(bottom, 0.0), height),
+        )
+
+    def __repr__(self):
+        return f"HeadItem(input={self.input}, frame={self.frame})"
+
+
 class Found:
-    """An object that an operator found. Its box is in pixels of the item."""
+    """An object that an operator or a head found. Its box is in pixels of the item, or of the frame for heads."""
 
     def __init__(self, label, score, box):
         self.label, self.score, self.box = label, score, box
@@ -66,6 +97,24 @@ class Found:
 def operator(function):
     """Marks a function as an operator that graphs may name."""
     function.__weir_operator__ = True
+    return function
+
+
+def head(function):
+    """Marks a function as a head that models may name."""
+    function.__weir_head__ = True
+    return function
+
+
+def transform(function):
+    """Marks a function, or a class with state for each stream, as a transform that graphs may name."""
+    function.__weir_transform__ = True
+    return function
+
+
+def sink(function):
+    """Marks a function as a sink that graphs may name."""
+    function.__weir_sink__ = True
     return function
 
 
@@ -102,13 +151,13 @@ def provide_weir():
     """Makes `import weir` work where the package is not installed."""
     if importlib.util.find_spec("weir") is not None:
         return
-    module = types.ModuleType("weir", "What operators need of the package `weir`.")
-    for name in (operator, Found, Item, FrameFacts):
+    module = types.ModuleType("weir", "What functions of graphs need of the package `weir`.")
+    for name in (operator, head, transform, sink, Found, Item, FrameFacts, HeadItem):
         setattr(module, name.__name__, name)
     sys.modules["weir"] = module
 
 
-def load(folder, module_name, function_name):
+def load(folder, module_name, function_name, kind):
     """The function, from a module that lies in the folder."""
     # Without what `-c` and the environment put first, so that a module of the folder is found before others.
     sys.path[:] = [folder] + [place for place in sys.path if place not in ("", folder)]
@@ -122,8 +171,8 @@ def load(folder, module_name, function_name):
     function = getattr(module, function_name, None)
     if not callable(function):
         raise Wrong(f"{module_name} has no function {function_name}")
-    if getattr(function, "__weir_operator__", False) is not True:
-        raise Wrong(f"{module_name}.{function_name} is no operator: write @weir.operator above it")
+    if getattr(function, f"__weir_{kind}__", False) is not True:
+        raise Wrong(f"{module_name}.{function_name} is no {kind}: write @weir.{kind} above it")
     return function
 
 
@@ -220,25 +269,134 @@ def answer_of(result, index):
     )
 
 
-def answers_of(results, count):
+def checked_list(results, count, kind):
     if isinstance(results, (str, bytes, dict)) or not hasattr(results, "__len__"):
-        raise Wrong(f"the operator must return a list with a result for each item, not {type(results).__name__}")
+        raise Wrong(f"the {kind} must return a list with a result for each item, not {type(results).__name__}")
     if len(results) != count:
-        raise Wrong(f"the operator returned {len(results)} results for {count} items")
-    return [answer_of(result, index) for index, result in enumerate(results)]
+        raise Wrong(f"the {kind} returned {len(results)} results for {count} items")
+    return results
 
 
-def run(function, pictures, facts):
-    """Calls the operator; what it raises is an answer, too."""
+def call_operator(function, memory, request):
     import numpy
 
     items = []
-    for fact in facts:
+    for fact in request["items"]:
         width, height = fact["width"], fact["height"]
-        pixels = numpy.frombuffer(pictures, numpy.uint8, width * height * 3, fact["offset"])
+        pixels = numpy.frombuffer(memory, numpy.uint8, width * height * 3, fact["offset"])
         items.append(Item(pixels.reshape(height, width, 3), fact))
+    results = checked_list(function(items), len(items), "operator")
+    return {"items": [answer_of(result, index) for index, result in enumerate(results)]}
+
+
+def call_head(function, memory, request):
+    import numpy
+
+    outputs = {}
+    for output in request["outputs"]:
+        shape = output["shape"]
+        data = numpy.frombuffer(memory, numpy.float32, math.prod(shape), output["offset"])
+        outputs[output["name"]] = data.reshape(shape)
+    items = [HeadItem(**row) for row in request["rows"]]
+    answers = []
+    for index, result in enumerate(checked_list(function(outputs, items), len(items), "head")):
+        # A wrong result costs its own item alone.
+        try:
+            answers.append(answer_of(result, index))
+        except Wrong as error:
+            answers.append({"error": bounded(str(error))})
+    return {"items": answers}
+
+
+def changed_attributes(attributes, where):
+    """Attributes that are new; those that came are mappings, and stay as they are."""
+    if not isinstance(attributes, dict):
+        raise Wrong(f"the attributes of {where} must be a dict, not {type(attributes).__name__}")
+    changed = {}
+    for name, value in attributes.items():
+        name = text(name, f"the name of an attribute of {where}")
+        if value is None:
+            changed[name] = None
+        elif not isinstance(value, dict):
+            changed[name] = attribute(value, f"\"{name}\" of {where}")
+    return changed
+
+
+def changed_objects(objects):
+    if isinstance(objects, (str, bytes, dict)) or not hasattr(objects, "__len__"):
+        raise Wrong(f"\"objects\" must be a list of objects of the frame, not {type(objects).__name__}")
+    changed = []
+    for place, value in enumerate(objects):
+        where = f"object {place}"
+        if not isinstance(value, dict) or "id" not in value:
+            raise Wrong(f"{where} must be an object of the frame: a dict with its \"id\"")
+        if type(value["id"]) is not int or value["id"] < 0:
+            raise Wrong(f"the id of {where} must be that of an object of the frame, not {value['id']!r:.40}")
+        attributes = changed_attributes(value.get("attributes", {}), where)
+        if attributes:
+            changed.append([value["id"], attributes])
+    return changed
+
+
+def incident(value, where):
+    if not isinstance(value, dict) or not {"phase", "key"} <= set(value):
+        raise Wrong(f"{where} must be a dict with \"phase\" and \"key\"")
+    if value["phase"] not in ("begin", "update", "end"):
+        raise Wrong(f"the phase of {where} must be \"begin\", \"update\" or \"end\", not {value['phase']!r:.40}")
+    found = value.get("object")
+    if isinstance(found, dict):
+        found = found.get("id")
+    if found is not None and (type(found) is not int or found < 0):
+        raise Wrong(f"the object of {where} must be an object of the frame, or its id, not {found!r:.40}")
+    attributes = changed_attributes(value.get("attributes", {}), where)
+    return {
+        "phase": value["phase"],
+        "key": text(value["key"], f"the key of {where}"),
+        "object": found,
+        "attributes": {name: value for name, value in attributes.items() if value is not None},
+    }
+
+
+def call_transform(function, memory, request, streams={}):
+    """`streams` has the states of streams, where the transform is a class."""
+    stream = request["stream"]
+    if request["type"] == "closed":
+        streams.pop(stream, None)
+        return {}
+    if isinstance(function, type):
+        if stream not in streams:
+            streams[stream] = function(stream)
+        result = streams[stream](request)
+    else:
+        result = function(request)
+    if result is None:
+        return {}
+    if not isinstance(result, dict) or not set(result) <= {"objects", "incidents"}:
+        raise Wrong(
+            f"the transform must return None, or a dict with \"objects\" and \"incidents\", not "
+            f"{'other keys' if isinstance(result, dict) else type(result).__name__}"
+        )
+    incidents = result.get("incidents", [])
+    if not isinstance(incidents, (list, tuple)):
+        raise Wrong(f"\"incidents\" must be a list, not {type(incidents).__name__}")
+    return {
+        "attributes": changed_objects(result.get("objects", [])),
+        "incidents": [incident(value, f"incident {place}") for place, value in enumerate(incidents)],
+    }
+
+
+def call_sink(function, memory, request):
+    function(request)
+    return {}
+
+
+CALLS = {"operator": call_operator, "head": call_head, "transform": call_transform, "sink": call_sink}
+
+
+def run(kind, function, memory, request):
+    """Calls the function; what it raises is an answer, too."""
     try:
-        return {"items": answers_of(function(items), len(items))}
+        return CALLS[kind](function, memory, request)
     except MemoryError as error:
         # What is left of the memory is not enough to go on with.
         return {"error": last_lines(error), "ends": True}
@@ -262,9 +420,10 @@ def main():
     try:
         if setup["memory"] is not None:
             resource.setrlimit(resource.RLIMIT_AS, (setup["memory"], setup["memory"]))
-        import numpy  # noqa: F401
+        if setup["kind"] in ("operator", "head"):
+            import numpy  # noqa: F401
 
-        function = load(setup["folder"], setup["module"], setup["function"])
+        function = load(setup["folder"], setup["module"], setup["function"], setup["kind"])
     except Wrong as error:
         return say({"error": bounded(str(error))})
     except ModuleNotFoundError as error:
@@ -274,7 +433,7 @@ def main():
         return say({"error": last_lines(error)})
     say({})
     while line := requests.readline(MAX_REQUEST_BYTES):
-        say(run(function, pictures, json.loads(line)["items"]))
+        say(run(setup["kind"], function, pictures, json.loads(line)))
 
 
 main()

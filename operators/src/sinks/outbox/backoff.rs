@@ -9,13 +9,13 @@ const MAX: Duration = Duration::from_secs(30);
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::sinks) struct Backoff {
+pub(crate) struct Backoff {
     tries: u32,
     random: u64,
 }
 
 impl Backoff {
-    pub(in crate::sinks) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             tries: 0,
             random: RandomState::new().build_hasher().finish(),
@@ -23,12 +23,12 @@ impl Backoff {
     }
 
     /// Something was delivered.
-    pub(in crate::sinks) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.tries = 0;
     }
 
     /// The next wait: between half of the bound of this try and all of it.
-    pub(in crate::sinks) fn next_wait(&mut self) -> Duration {
+    pub(crate) fn next_wait(&mut self) -> Duration {
         let bound = FIRST.saturating_mul(1 << self.tries.min(16)).min(MAX);
         self.tries = self.tries.saturating_add(1);
         // Knuth's generator: any will do.

@@ -11,6 +11,7 @@ use weir_types::StreamId;
 
 use super::Egress;
 use crate::actors::messages::CameraReported;
+use crate::actors::passing::PassingNotice;
 use crate::actors::stream_table::StreamEntry;
 use crate::request::Request;
 use crate::routes::SinkView;
@@ -75,11 +76,22 @@ impl Egress {
         };
         close_transforms(&mut entry.transforms, &mut closed);
         let name = Arc::clone(&entry.name);
-        self.send_analytics(graph, (stream, &name), &closed);
+        self.close_programs(graph, &name);
+        let notice = PassingNotice {
+            graph,
+            found: closed,
+            closes: true,
+        };
+        self.pass_notice(stream, notice);
     }
 
     /// Sends tracks and incidents of a stream that no frame brings, to the sinks that a graph shows them.
-    fn send_analytics(&mut self, graph: u32, (stream, name): (StreamId, &Arc<str>), found: &FrameAnalytics) {
+    pub(super) fn send_analytics(
+        &mut self,
+        graph: u32,
+        (stream, name): (StreamId, &Arc<str>),
+        found: &FrameAnalytics,
+    ) {
         if found.is_empty() {
             return;
         }
@@ -135,12 +147,16 @@ impl Handler<CameraReported> for Egress {
         let incidents = entry.transforms.on_camera(event.as_ref(), time_ms);
         // Before the first frame there is no graph whose transforms would report.
         if let Some(graph) = entry.transforms_of {
-            let name = Arc::clone(&entry.name);
             let found = FrameAnalytics {
                 incidents,
                 ..FrameAnalytics::default()
             };
-            self.send_analytics(graph, (stream, &name), &found);
+            let notice = PassingNotice {
+                graph,
+                found,
+                closes: false,
+            };
+            self.pass_notice(stream, notice);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use actix::Handler;
+use actix::{AsyncContext, Handler};
 
 use super::{Egress, SinkRoute};
 use crate::actors::messages::{AddStats, DropGraph, SwapGraph};
@@ -10,7 +10,7 @@ use crate::actors::messages::{AddStats, DropGraph, SwapGraph};
 impl Handler<SwapGraph> for Egress {
     type Result = ();
 
-    fn handle(&mut self, swap: SwapGraph, _context: &mut Self::Context) {
+    fn handle(&mut self, swap: SwapGraph, context: &mut Self::Context) {
         let SwapGraph {
             number,
             graph,
@@ -19,6 +19,8 @@ impl Handler<SwapGraph> for Egress {
             sink_settings,
             analytics,
         } = swap;
+        let on_done = context.address().recipient();
+        self.programs.start(number, &analytics, self.clock, &on_done);
         self.analytics.insert(number, analytics);
         self.graphs.insert(number, graph);
         self.module_names = module_names;
@@ -45,7 +47,13 @@ impl Handler<DropGraph> for Egress {
 
     fn handle(&mut self, DropGraph { number }: DropGraph, _context: &mut Self::Context) {
         self.graphs.remove(&number);
-        self.close_graph_analytics(number);
+        self.drop_graph_when_passed(number);
+    }
+}
+
+impl Egress {
+    /// Takes a graph down: nothing of it is on its way to sinks.
+    pub(super) fn drop_graph(&mut self, number: u32) {
         for sink in &mut self.sinks {
             sink.views.remove(&number);
         }

@@ -69,7 +69,7 @@ impl Egress {
         let Some(entry) = self.streams.get(&stream) else {
             return;
         };
-        if entry.removed.is_none() || entry.summary.is_none() {
+        if entry.removed.is_none() || entry.summary.is_none() || !entry.passing.is_empty() {
             return;
         }
         let now = self.clock.now();

@@ -143,6 +143,12 @@ impl ModuleSite {
             ..
         } = self.pending.remove(&request)?;
         self.keep_tiles(&branch.request, &items, &inferences);
+        let mut found = inferences.iter().flatten();
+        if let Some(reason) = found.find_map(|inference| inference.failure.clone()) {
+            shared.losses.on_request_lost(&self.setup.name, &reason);
+            self.stats.set_failure(&reason);
+            return Some(Err(self.failed(request)));
+        }
         let setting = self.setting(branch.request.stream);
         let module = self.setup.id;
         let operator = self.setup.operator.as_ref();
@@ -177,13 +183,18 @@ impl ModuleSite {
             }
             Err(panic) => {
                 self.on_operator_panic(&panic_message(panic.as_ref()), shared);
-                Err(Message::Egress(EgressMessage::Dropped {
-                    request,
-                    module,
-                    reason: DropReason::Failed,
-                    shortfall: None,
-                }))
+                Err(self.failed(request))
             }
+        })
+    }
+
+    /// The drop of a request for which there are no results.
+    fn failed(&self, request: RequestId) -> Message {
+        Message::Egress(EgressMessage::Dropped {
+            request,
+            module: self.setup.id,
+            reason: DropReason::Failed,
+            shortfall: None,
         })
     }
 
