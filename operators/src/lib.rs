@@ -41,5 +41,7 @@ pub use model::{
     ServerModel, SessionOperation, TextEncoder, ValidatedCut, dump_index, find_runtime, inspect,
     limit_heap_arenas, load, load_runtime, observe_sessions, read_model, return_unused_memory,
 };
-pub use operator::{OperatorError, OperatorRequest, PythonFunction, PythonModel, operator};
+pub use operator::{
+    FunctionKind, OperatorError, OperatorRequest, PythonFunction, PythonModel, PythonTransforms, operator,
+};
 pub use pictures::{ObjectPictures, ShownPicture};

@@ -168,12 +168,22 @@ impl PartialEq for SinkCheck {
     }
 }
 
-/// Name in the catalog of operators that users write in Python. A graph names the module and the function in
-/// place of the capitals.
-pub const PYTHON_OPERATOR: &str = "python:MODULE.FUNCTION";
+/// Name in the catalog of operators, heads, sinks and types of transforms that users write in Python. A graph names the
+/// module and the function in place of the capitals.
+pub const PYTHON_FUNCTION: &str = "python:MODULE.FUNCTION";
 
-/// Prefix of the names of operators that users write in Python.
+/// Prefix of the names of what users write in Python.
 pub const PYTHON_PREFIX: &str = "python:";
+
+/// The name in the catalog of what a graph names: of all functions in Python the same.
+#[must_use]
+pub fn catalog_name(name: &str) -> &str {
+    if name.starts_with(PYTHON_PREFIX) {
+        PYTHON_FUNCTION
+    } else {
+        name
+    }
+}
 
 /// Catalog of all names that a graph may use.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -192,8 +202,8 @@ pub struct Catalog {
     pub zoo: BTreeMap<String, ModelDefaults>,
     /// Defaults of the models that ship with the program, by name.
     pub embedded: BTreeMap<String, ModelDefaults>,
-    /// Folder of the modules of operators in Python, an absolute path without links; `None` if graphs may not
-    /// name such operators.
+    /// Folder of the modules of operators, heads, transforms and sinks in Python, an absolute path without links; `None`
+    /// if graphs may not name such functions.
     pub python: Option<PathBuf>,
 }
 
@@ -201,11 +211,7 @@ impl Catalog {
     /// The operator that a graph names.
     #[must_use]
     pub fn operator(&self, name: &str) -> Option<&OperatorSpec> {
-        let known = if name.starts_with(PYTHON_PREFIX) {
-            PYTHON_OPERATOR
-        } else {
-            name
-        };
+        let known = catalog_name(name);
         self.operators.iter().find(|spec| spec.name == known)
     }
 }

@@ -31,6 +31,8 @@ mod parts;
 mod picture;
 pub mod printable;
 mod privacy_mask;
+mod program;
+mod python;
 mod request_results;
 mod results;
 mod rotated;
@@ -48,7 +50,7 @@ pub use camera_events::{CameraEvent, CameraEvents, CameraReport, CameraTopic, to
 pub use cascade::{Answer, CascadeAnswers, SplitAnswer};
 pub use catalog::{
     Catalog, HeadOutput, HeadSpec, KeyFault, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec,
-    PYTHON_OPERATOR, PYTHON_PREFIX, Settings, SinkCheck, SinkSpec, Value,
+    PYTHON_FUNCTION, PYTHON_PREFIX, Settings, SinkCheck, SinkSpec, Value, catalog_name,
 };
 pub use coco::{COCO, COCO_KEY_POINTS, COCO_LABEL};
 pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader};
@@ -72,6 +74,10 @@ pub use partition::{PartitionLoader, PartitionSession, PartitionedModel, PrePost
 pub use parts::Parts;
 pub use picture::{Picture, PictureLimits, PictureTaker};
 pub use privacy_mask::{HiddenArea, HiddenForm, HiddenParts, HiddenShape, PrivacyMask};
+pub use program::{
+    ProgramAnswer, ProgramFailure, ProgramFault, ProgramIncident, TransformProgram, TransformPrograms,
+};
+pub use python::PythonPlace;
 pub use request_results::RequestResults;
 pub use results::{Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points};
 pub use rotated::RotatedRect;

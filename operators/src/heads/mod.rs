@@ -33,7 +33,7 @@ mod retinaface;
 mod rtdetr;
 mod scrfd;
 mod selected;
-mod settings;
+pub(crate) mod settings;
 mod ssd;
 pub(crate) mod task_rows;
 mod thresholds;
@@ -48,6 +48,7 @@ mod yolov8;
 mod yolox;
 mod yunet;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use weir_flow::{HeadOutput, HeadSpec, Inference, KeySpec, Settings};
@@ -61,6 +62,24 @@ use labels::Labels;
 pub(crate) struct Output<'a> {
     /// Elements, in the shape that the head was built for.
     pub(crate) data: &'a [f32],
+}
+
+impl<'a> Output<'a> {
+    /// The output of an item, in one of a batch of so many rows.
+    pub(crate) fn of_row(data: &'a [f32], row: usize, rows: usize) -> Self {
+        let each = data.len() / rows.max(1);
+        Self {
+            data: &data[row * each..(row + 1) * each],
+        }
+    }
+}
+
+/// Whether all numbers are finite; in branch-free blocks, which compile to vector instructions.
+fn is_finite(data: &[f32]) -> bool {
+    const EXPONENT: u32 = 0x7f80_0000;
+    let bad = |value: &f32| u32::from(value.to_bits() & EXPONENT == EXPONENT);
+    data.chunks(256)
+        .all(|block| block.iter().map(bad).fold(0, std::ops::BitOr::bitor) == 0)
 }
 
 /// An output of the model for one item, as measured.
@@ -78,6 +97,37 @@ pub(crate) trait Head: Send + Sync {
     /// `outputs` in the model's order (those of a second model behind them); `transform` says where the item lies in the
     /// input. Objects come in source pixels.
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference;
+    /// Decodes the outputs of a batch, of so many rows: each of the first rows is of an item that lies so in its picture.
+    ///
+    /// # Errors
+    /// There are no results for the whole batch.
+    fn decode_batch(
+        &self,
+        data: &[&[f32]],
+        rows: usize,
+        located: &[ItemTransform],
+    ) -> Result<Vec<Inference>, String> {
+        let mut outputs = Vec::with_capacity(data.len());
+        let decode = |(row, transform): (usize, &ItemTransform)| {
+            outputs.clear();
+            outputs.extend(data.iter().map(|data| Output::of_row(data, row, rows)));
+            let mut inference = self.decode(&outputs, transform);
+            inference.not_finite = !outputs.iter().all(|output| is_finite(output.data));
+            inference
+        };
+        Ok(located.iter().enumerate().map(decode).collect())
+    }
+    /// Called when a session of its model opens; what it gives lives as long as the session.
+    ///
+    /// # Errors
+    /// The head cannot decode for another session.
+    fn open(&self) -> Result<Option<Box<dyn Any + Send>>, String> {
+        Ok(None)
+    }
+    /// Whether decoding takes so long that it is part of the measured duration of its model.
+    fn is_measured(&self) -> bool {
+        false
+    }
     /// Names of the classes that it tells apart; `None` where it has no classes.
     fn labels(&self) -> Option<&Labels> {
         None
@@ -124,17 +174,17 @@ pub(crate) const INPUTS: &str = "inputs";
 /// The head that is chosen by the file of a model.
 pub(crate) const AUTO: &str = "auto";
 
-type Build = fn(&Settings, &Input, &[OutputSpec]) -> Result<Box<dyn Head>, String>;
+pub(crate) type Build = fn(&Settings, &Input, &[OutputSpec]) -> Result<Box<dyn Head>, String>;
 
 /// A head's name, its wishes, and how it is made.
 pub(crate) struct HeadKind {
     pub(crate) name: &'static str,
-    about: &'static str,
-    output: HeadOutput,
-    classes: &'static [&'static str],
-    keys: &'static [&'static [KeySpec]],
-    input_defaults: InputDefaults,
-    build: Build,
+    pub(crate) about: &'static str,
+    pub(crate) output: HeadOutput,
+    pub(crate) classes: &'static [&'static str],
+    pub(crate) keys: &'static [&'static [KeySpec]],
+    pub(crate) input_defaults: InputDefaults,
+    pub(crate) build: Build,
 }
 
 impl HeadKind {
@@ -263,6 +313,7 @@ pub(crate) static KINDS: &[HeadKind] = &[
     gauge::KIND,
     maps::CLASSES,
     maps::VALUES,
+    crate::operator::python::HEAD,
 ];
 
 /// The shape of the only output, checked to have `rank` sizes.
@@ -297,4 +348,23 @@ fn unfit(specs: &[OutputSpec], expected: &str) -> String {
         false => "",
     };
     format!("{}; the head expects {expected}{hint}", outputs_in_words(specs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonfinite_values_are_found_at_any_position() {
+        let mut data = vec![f32::MAX; 600];
+        data[1] = f32::MIN_POSITIVE / 2.0;
+        assert!(is_finite(&data) && is_finite(&[]));
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN] {
+            for at in [0, 255, 256, 599] {
+                let mut data = data.clone();
+                data[at] = bad;
+                assert!(!is_finite(&data), "{bad} at {at}");
+            }
+        }
+    }
 }

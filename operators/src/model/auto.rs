@@ -1,6 +1,6 @@
 //! The head of a detector by its file: the one that fits its input, the shapes of its outputs and their values for a blank picture.
 
-use weir_flow::{Settings, Value};
+use weir_flow::{PYTHON_FUNCTION, Settings, Value};
 
 use super::adapt::Opened;
 use super::error::ModelError;
@@ -96,7 +96,7 @@ pub(super) fn judge_all(
     settings: &Settings,
 ) -> Result<Vec<(&'static str, Verdict)>, ModelError> {
     let mut model = Measured::new(opened, settings)?;
-    let kinds = KINDS.iter().filter(|kind| kind.name != AUTO);
+    let kinds = KINDS.iter().filter(|kind| is_for_a_layout(kind));
     Ok(kinds.map(|kind| (kind.name, model.judge(kind))).collect())
 }
 
@@ -240,11 +240,16 @@ fn layout_of(reason: &str) -> Option<String> {
     (!is_other_head).then(|| layout.to_owned())
 }
 
+/// Whether a head reads a layout of its own: a function in Python may read any.
+fn is_for_a_layout(kind: &HeadKind) -> bool {
+    kind.name != AUTO && kind.name != PYTHON_FUNCTION
+}
+
 /// Other heads that take the shapes of the model: which one it is for, shapes do not say.
 fn named_by_shapes(model: &mut Measured<'_>) -> String {
     let kinds = KINDS
         .iter()
-        .filter(|kind| kind.name != AUTO && !CANDIDATES.contains(&kind.name));
+        .filter(|kind| is_for_a_layout(kind) && !CANDIDATES.contains(&kind.name));
     let takes = |kind: &&HeadKind| matches!(model.judge(kind), Verdict::Fits(_));
     let names: Vec<&str> = kinds.filter(takes).map(|kind| kind.name).collect();
     if names.is_empty() {

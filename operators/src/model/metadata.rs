@@ -9,7 +9,6 @@ use super::batch_probe::blank;
 use super::companion;
 use super::noise::unlike_item;
 use super::onnx::read_metadata;
-use super::prepost::output;
 use super::runtime::OutputView;
 use crate::heads::input::ItemTransform;
 use crate::heads::{
@@ -120,7 +119,10 @@ pub(super) fn inspect(
     }
     unlike_item(0, input.range(), feed.elements());
     session.run(&feed, |views: &[OutputView<'_>]| {
-        let outputs: Vec<Output<'_>> = views.iter().map(|view| output(view.data, 0, rows)).collect();
+        let outputs: Vec<Output<'_>> = views
+            .iter()
+            .map(|view| Output::of_row(view.data, 0, rows))
+            .collect();
         Ok(implausible(&outputs, input, head, "a picture of noise"))
     })
 }
@@ -135,7 +137,7 @@ pub(super) fn inspect_row(
     input: &Input,
     head: &dyn Head,
 ) -> Result<Option<String>, String> {
-    let outputs: Vec<Output<'_>> = data.iter().map(|data| output(data, 0, rows)).collect();
+    let outputs: Vec<Output<'_>> = data.iter().map(|data| Output::of_row(data, 0, rows)).collect();
     if let Some(finding) = head.inspect(&outputs, input)? {
         return Ok(Some(finding));
     }

@@ -46,7 +46,10 @@ mod tokenizer_file;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_flow::{Batching, DeviceKind, Model, PreparedModel, Session, SessionError, SessionSteps, Settings};
+use weir_flow::{
+    Batching, DeviceKind, Model, PYTHON_FUNCTION, PreparedModel, Session, SessionError, SessionSteps,
+    Settings,
+};
 
 use crate::heads::layouts::{Layout, family};
 use crate::heads::{AUTO, HeadKind, Input, KINDS, OutputSpec};
@@ -393,7 +396,8 @@ fn input_of(opened: &Opened, kind: &HeadKind, settings: &Settings) -> Result<Inp
     let names = |ports: &[Port]| ports.iter().map(|port| port.name.clone()).collect::<Vec<_>>();
     let (inputs, outputs) = (names(&opened.inputs), names(&opened.outputs));
     let family = family_of(opened);
-    if let Some(layout) = family.filter(|layout| !layout.is_read_by(kind.name)) {
+    let reads_any = kind.name == PYTHON_FUNCTION;
+    if let Some(layout) = family.filter(|layout| !reads_any && !layout.is_read_by(kind.name)) {
         return Err(ModelError::Head(format!(
             "its outputs are {}; {}",
             outputs.join(", "),

@@ -8,7 +8,7 @@ mod error;
 mod gallery;
 mod map;
 mod output;
-mod python;
+pub(crate) mod python;
 mod regions;
 mod seen;
 mod template;
@@ -20,15 +20,15 @@ mod tests;
 use std::sync::Arc;
 
 use weir_flow::{
-    Attribute, Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, RequestResults,
-    SplitAnswer, TileGrid, Tiling,
+    Attribute, Frame, Inference, Item, KeyKind, KeySpec, Model, ModuleOutput, Operator, PYTHON_FUNCTION,
+    RequestResults, SplitAnswer, TileGrid, Tiling,
 };
 use weir_flow::{OperatorInput, OperatorSpec, Settings};
 
 use crate::heads::labels::Labels;
 pub use error::OperatorError;
 use gallery::Gallery;
-pub use python::{PythonFunction, PythonModel};
+pub use python::{FunctionKind, PythonFunction, PythonModel, PythonTransforms};
 use tiles::Merging;
 
 /// The operator to create.
@@ -99,6 +99,7 @@ const DETECTORS: &[&str] = &[
     "blazeface",
     "palm",
     "plate-corners",
+    PYTHON_FUNCTION,
 ];
 
 const PLAIN: OperatorKind = OperatorKind {
@@ -135,7 +136,7 @@ const KINDS: &[OperatorKind] = &[
     OperatorKind {
         name: "classify",
         about: "assigns a class to each of `regions`, or to the frame as one object",
-        heads: &["classify"],
+        heads: &["classify", PYTHON_FUNCTION],
         ..PLAIN
     },
     OperatorKind {

@@ -26,6 +26,7 @@ mod outbox_keys;
 mod parquet;
 mod ptz;
 mod push;
+mod python;
 mod recording;
 mod search;
 mod secret;
@@ -34,12 +35,15 @@ pub(crate) mod target;
 mod tls;
 mod webhook;
 
-use weir_flow::{KeyKind, KeySpec, Settings, SinkCheck, SinkError, SinkFactory, SinkSpec};
+use weir_flow::{
+    KeyKind, KeySpec, PYTHON_FUNCTION, Settings, SinkCheck, SinkError, SinkFactory, SinkSpec, catalog_name,
+};
 
 pub use check_writable::check_writable;
 pub use event::{SCHEMA, attributes_value, event_line, incident_value, state_name, track_value, write_event};
 pub use mp4::{annotated_png, grid_png};
 pub use null::CountingSink;
+pub(crate) use outbox::Backoff;
 pub use ptz::with_ptz_camera;
 pub use recording::{
     ArchiveReader, ClipOf, Export, ExportError, Listing, MAX_EXPORT_MS, MAX_LISTED, Segment, SegmentCache,
@@ -71,6 +75,7 @@ static KINDS: &[SinkKind] = &[
     parquet::KIND,
     search::KIND,
     null::KIND,
+    python::KIND,
 ];
 
 /// A sink's name, its keys, and how it is created.
@@ -96,7 +101,8 @@ impl SinkKind {
     /// # Errors
     /// [`SinkError`] that names all sinks if there is none of that name.
     fn named(name: &str) -> Result<&'static Self, SinkError> {
-        KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+        let known = catalog_name(name);
+        KINDS.iter().find(|kind| kind.name == known).ok_or_else(|| {
             let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
             SinkError {
                 target: format!("a sink of type {name}"),
@@ -128,6 +134,7 @@ fn check_of(kind: &str) -> SinkCheck {
         "describe" => SinkCheck(describe::faults),
         "search" => SinkCheck(search::faults),
         "mqtt" | "nats" | "kafka" => SinkCheck(alarm_keys::faults),
+        PYTHON_FUNCTION => SinkCheck(python::faults),
         _ => SinkCheck::default(),
     }
 }
