@@ -113,6 +113,12 @@ fn camera_that_is_found_fills_the_form() {
     assert_eq!(value("name"), "front-door");
     assert_eq!(value("uri"), "rtsp://127.0.0.1:554/main?a=1&b=$2");
     assert_eq!(browser.accessibility(), [""; 0]);
+    // An emulated stream has no picture to draw on, which is on the console; nothing else is.
+    let missing = browser.errors();
+    assert!(
+        missing.iter().all(|error| error.contains("/picture")),
+        "{missing:?}"
+    );
     assert_clean(&browser, &service);
 
     // Clients that may name some sources only may not search.
