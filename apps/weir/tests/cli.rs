@@ -202,6 +202,20 @@ fn models_are_pulled_from_a_mirror() {
             .lines()
             .any(|line| line.contains("yolox-nano") && line.contains("Apache-2.0"))
     );
+    let found = weir(folder.path(), &["models", "search", "PLATE", "ctc"]);
+    let found = stdout(&found);
+    let rows: Vec<&str> = found.lines().skip(1).collect();
+    assert!(
+        !rows.is_empty()
+            && rows
+                .iter()
+                .all(|row| row.to_lowercase().contains("plate") && row.contains("ctc")),
+        "{found}"
+    );
+    refuses(
+        &weir(folder.path(), &["models", "search", "plate", "pasta"]),
+        &["no model has \"plate pasta\"", "weir models list"],
+    );
 
     let Some(assets) = std::env::var_os("WEIR_ASSETS") else {
         eprintln!("skipped: WEIR_ASSETS is not set");

@@ -7,6 +7,12 @@ use clap::{Args as Group, Subcommand};
 pub(crate) enum Models {
     /// List the models, and which of them are on this machine
     List,
+    /// List the models whose name, head, licence or task has all these words
+    Search {
+        /// Words or parts of them, such as `plate` or `apache`
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
     /// Describe an ONNX file: inputs, outputs, metadata, the heads that can read it, and the graph lines that
     /// use it
     Inspect(Inspect),

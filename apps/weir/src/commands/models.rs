@@ -12,21 +12,54 @@ use crate::zoo::{Origin, PullSource, Zoo};
 /// Licence of the models that ship.
 const OURS: &str = "MIT OR Apache-2.0";
 
+/// Name, head, size, licence, place on this machine, and task of a model.
+type Row = [String; 6];
+
 /// Prints the models that ship and the zoo as a table.
 ///
 /// # Errors
 /// Where standard output is closed.
 pub(crate) fn list(zoo: &Zoo) -> anyhow::Result<()> {
-    let mut table: Table = plain_table(&["name", "head", "size", "licence", "here", "what"]);
-    if let Some(column) = table.column_mut(2) {
-        column.set_cell_alignment(CellAlignment::Right);
+    print(rows(zoo))
+}
+
+/// Prints the models of which a row has all `words`, in any case.
+///
+/// # Errors
+/// If no model has them.
+pub(crate) fn search(words: &[String], zoo: &Zoo) -> anyhow::Result<()> {
+    let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let has_all = |row: &Row| {
+        let [name, head, _, licence, _, about] = row;
+        let text = format!("{name}\n{head}\n{licence}\n{about}").to_lowercase();
+        words.iter().all(|word| text.contains(word.as_str()))
+    };
+    let found: Vec<Row> = rows(zoo).into_iter().filter(has_all).collect();
+    if found.is_empty() {
+        let words = words.join(" ");
+        return Err(UserError::new(format!(
+            "no model has \"{words}\" in its name, head, licence or task: `weir models list` shows all; a file of your own is described \
+             by `weir models inspect FILE.onnx`"
+        ))
+        .into());
     }
-    for model in weir_models::shipped() {
+    print(found)
+}
+
+fn rows(zoo: &Zoo) -> Vec<Row> {
+    let shipped = weir_models::shipped().iter().map(|model| {
         let size = Bytes(model.onnx.len() as u64).to_string();
         let name = format!("{PREFIX}{}", model.name);
-        table.add_row([&name, &model.head, &size, OURS, "ships", &model.about]);
-    }
-    for (name, entry) in zoo.entries() {
+        [
+            name,
+            model.head.clone(),
+            size,
+            OURS.to_owned(),
+            "ships".to_owned(),
+            model.about.clone(),
+        ]
+    });
+    let of_zoo = zoo.entries().map(|(name, entry)| {
         let here = match zoo.find(entry) {
             Some(path) if path.starts_with(zoo.cache()) => "cache",
             Some(_) => "mirror",
@@ -34,10 +67,26 @@ pub(crate) fn list(zoo: &Zoo) -> anyhow::Result<()> {
             None if matches!(entry.origin, Origin::Weights(_)) => "no, mirror only",
             None => "no",
         };
-        let size = Bytes(entry.bytes).to_string();
         let head = entry.head.as_deref().unwrap_or("-");
-        table.add_row([name, head, &size, &entry.licence, here, &entry.about]);
+        let size = Bytes(entry.bytes).to_string();
+        [
+            name.to_owned(),
+            head.to_owned(),
+            size,
+            entry.licence.clone(),
+            here.to_owned(),
+            entry.about.clone(),
+        ]
+    });
+    shipped.chain(of_zoo).collect()
+}
+
+fn print(rows: Vec<Row>) -> anyhow::Result<()> {
+    let mut table: Table = plain_table(&["name", "head", "size", "licence", "here", "what"]);
+    if let Some(column) = table.column_mut(2) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
+    table.add_rows(rows);
     output::say(&table.trim_fmt())
 }
 
