@@ -22,7 +22,7 @@ pub enum ValueKind {
     TextOrTexts,
     /// A polygon, or a list of at most this many polygons, in fractions of the picture.
     Polygons(usize),
-    /// Four points.
+    /// Four points in fractions of the picture.
     FourPoints,
     /// A polygon, or a list of at most this many polygons and tables of the section `region`.
     Regions(usize),
@@ -34,9 +34,9 @@ pub enum ValueKind {
     TableList {
         /// Name of the section in [`super::sections`].
         section: &'static str,
-        /// Minimum length.
+        /// Least number of tables.
         min: usize,
-        /// Maximum length.
+        /// Greatest number of tables.
         max: usize,
     },
     /// Tables of transforms, each under a name of its own. Their type is fixed, or `None`: they name their types.

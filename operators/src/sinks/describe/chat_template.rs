@@ -145,7 +145,7 @@ fn scan(source: &str) -> Result<(), String> {
     })
 }
 
-/// Operators that join texts or values from a word of a tag on.
+/// The `+`, `~` and `,` of a tag after its first `from` words, and brackets of lists: they join texts or values.
 fn joins<'a>(tag: &'a Tag<'_>, from: usize) -> impl Iterator<Item = char> + 'a {
     let is_join = move |(words, before, mark): &(usize, char, char)| {
         let last = words.checked_sub(1).and_then(|last| tag.words.get(last));

@@ -86,7 +86,7 @@ pub(in crate::sinks) struct Tag<'a> {
 }
 
 impl<'a> Tag<'a> {
-    /// Returns the first word of a statement; `None` for an expression.
+    /// Returns the name of a statement, such as `for`; `None` for an expression.
     pub(in crate::sinks) fn statement(&self) -> Option<&'a str> {
         let first = self.words.first().map_or("", |(_, word)| word);
         self.is_statement.then_some(first)
