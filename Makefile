@@ -147,9 +147,10 @@ define BENCH_LIST
   links             partitions over links that lose, delay and break (five minutes, root)
   fleet-live        three engines that come and go with 24 emulated cameras (CHURN_S, half an hour)
   idle-connections  goodput under overload with a thousand idle connections to the API (three minutes)
-  watchers          goodput under overload with fifty watchers of the page (three minutes)
+  watchers          goodput under overload with fifty watchers of the page, its first paint and bytes (three minutes)
   pictures          goodput under overload with a hundred clients of single pictures (asset pack)
   describe          goodput under overload with a describe sink whose server answers slowly or never (eight minutes)
+  python            goodput beside an operator in Python and beside its twin in Rust, and with its process killed (six minutes)
 endef
 
 REPRODUCTION = @$(CARGO) run --release --locked -p weir-reproduction --bin
@@ -192,11 +193,12 @@ bench-tiles = @scripts/bench-tiles.sh $(ARGS)
 bench-idle-connections = @scripts/bench-idle-connections.sh
 bench-watchers = @scripts/bench-watchers.sh
 bench-describe = @scripts/bench-describe.py $(ARGS)
+bench-python = @scripts/bench-python.py $(ARGS)
 bench-pictures = @scripts/bench-pictures.py $(or $(WEIR_ASSETS),../shared/assets) $(ARGS)
 
 BENCHES_AFTER_SETUP := overhead partitioned
 BENCHES_AFTER_BUILD := cameras rivals per-track gears accept heads tiles reports accuracy stillness shared box openings routing links fleet-live \
-	idle-connections watchers pictures describe
+	idle-connections watchers pictures describe python
 ifneq ($(filter $(NAME),links fleet-live),)
 bench: WEIR_FLEET := 1
 endif

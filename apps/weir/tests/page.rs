@@ -282,7 +282,7 @@ fn video_that_browsers_do_not_play_is_shown_by_pictures_over_the_same_socket() {
     let browser = Browser::start(1280, 900);
     browser.open(&format!("http://{}/", service.at));
     for (name, codec) in [("hevc", "h265"), ("motion", "mjpeg")] {
-        browser.wait_until(&tile_has(name, "Pictures at intervals"));
+        browser.wait_until(&tile_has(name, "Pictures instead of video"));
         browser.wait_until(&tile_has(name, codec));
         // Something is on the canvas; the room is neither black nor empty.
         browser.wait_until(&format!(

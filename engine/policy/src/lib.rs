@@ -43,6 +43,7 @@ pub use accounting::report::{
     SinkReport, SlotCounts, StageCounts, StreamReport,
 };
 pub use accounting::residency::{ModelResidency, ResidencyReport};
+pub use accounting::transform_report::TransformReport;
 pub use admission::{AdmissionRule, BatchView, Candidate};
 pub use baselines::nexus::{NexusScan, ScanBy};
 pub use baselines::overload_control::OverloadControl;
@@ -89,6 +90,7 @@ pub use streams::reconnect::{Backoff, ReconnectSpec};
 pub use streams::silence::{
     CLOSE_TIMEOUT, OPEN_TIMEOUT, Silence, SilenceWatch, UNDECODED_TIMEOUT, WaitFor, silence_limit,
 };
+pub use supply::pool::{PoolEffect, ScaledPool, ScalingSpec, WorkerEvent, WorkersReport, worker_throughput};
 pub use supply::scaling::{AutoscaleRule, Autoscaler};
 pub use weir::branch_load::BranchLoadSpec;
 pub use weir::cost_limit::CostLimitSpec;

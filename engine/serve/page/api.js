@@ -42,6 +42,8 @@ export const signOut = () => ask("DELETE", "api/session");
 export const session = () => ask("GET", "api/session");
 export const state = () => ask("GET", "api/state");
 export const addStream = (keys) => ask("POST", "api/streams", keys);
+/** Devices of the network of the engine, or one of them by its `address`, with the addresses of their streams. */
+export const discover = (asked) => ask("POST", "api/discover", asked);
 export const removeStream = (name) => ask("DELETE", stream(name));
 export const pauseStream = (name) => ask("POST", `${stream(name)}/pause`);
 export const resumeStream = (name) => ask("POST", `${stream(name)}/resume`);

@@ -63,9 +63,14 @@ const views = Object.entries(VIEWS).map(([name, View]) => {
   return { name, root, view: new View(root, app) };
 });
 
-function warn(text) {
-  byId("banner").hidden = !text;
-  setText(byId("banner"), text);
+/** Warns of something; with `isFile` of the graph file, to which a link leads. */
+function warn(text, isFile = false) {
+  const banner = byId("banner");
+  banner.hidden = !text;
+  if (banner.dataset.text === text) return;
+  banner.dataset.text = text;
+  const link = isFile ? [" ", el("a", { href: "#edit?pane=text", text: t("Edit the file") })] : [];
+  banner.replaceChildren(text, ...link);
 }
 
 /** Shows the view that the hash names, such as `#incidents?camera=door`. An unknown name is the view Live. */
@@ -96,7 +101,8 @@ function show(state) {
   const wrong = problems.map(({ line, message }) => (line
     ? t("The graph file was refused: line {line}: {message}", { line, message })
     : t("The graph file was refused: {message}", { message })));
-  warn([...wrong, ...(state.warnings ?? [])].join(" "));
+  if (wrong.length) wrong.push(t("The graph before it stays in force."));
+  warn([...wrong, ...(state.warnings ?? [])].join(" "), wrong.length > 0);
   // A view that fails leaves the others as they are.
   for (const { view } of views) {
     try { view.update(state); } catch (error) { console.error(error); }

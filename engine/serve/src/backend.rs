@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::archive::{ArchiveExport, ArchiveRange, ArchiveSegment};
-use crate::error::ApiError;
+use crate::error::{ApiError, Refusal};
 use crate::incidents::{IncidentChange, IncidentQuery};
 use crate::infer::{PictureRequest, PictureSender};
 use crate::kept::Kept;
@@ -81,6 +81,21 @@ pub enum FrameRate {
     PerSecond(f64),
     /// A rate with its unit, such as `"5fps"`.
     Text(String),
+}
+
+/// A search for cameras.
+#[derive(Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiscoverRequest {
+    /// Host of one device, with its port if it is not the usual one; absent: the networks of the engine are searched.
+    #[serde(default)]
+    pub address: Option<String>,
+    /// User of the cameras.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Password of the user.
+    #[serde(default)]
+    pub password: Option<String>,
 }
 
 /// Change of a stream by a client. Absent keys keep their values; `null` removes a value.
@@ -208,6 +223,16 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// The stream is invalid, its name is taken, or the engine cannot take it now.
     fn add_stream(&self, stream: StreamRequest) -> Result<Kept, ApiError>;
+    /// Searches for cameras; gives the devices that answered with the addresses of their streams, an object.
+    ///
+    /// # Errors
+    /// Clients may not search, another search runs, or the search cannot be sent.
+    fn discover(&self, _request: &DiscoverRequest) -> Result<Value, ApiError> {
+        Err(ApiError::new(
+            Refusal::Unavailable,
+            "this engine searches for no cameras",
+        ))
+    }
     /// Removes a stream; gives what it came to, with where that is kept as `kept`.
     ///
     /// # Errors

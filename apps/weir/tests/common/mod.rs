@@ -4,6 +4,7 @@ pub(crate) mod json_schema;
 pub(crate) mod place;
 pub(crate) mod room;
 pub(crate) mod service;
+pub(crate) mod socket;
 
 use std::path::Path;
 use std::process::{Child, Command, Output};

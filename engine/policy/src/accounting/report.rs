@@ -9,6 +9,7 @@ use crate::accounting::efficiency::EfficiencyReport;
 use crate::accounting::ledger::{Counts, Ledger, RemovedStreams};
 use crate::accounting::processor::ProcessorReport;
 use crate::accounting::residency::ResidencyReport;
+use crate::accounting::transform_report::TransformReport;
 use crate::generate::{InstanceStats, SequenceReport, SequenceStats};
 use crate::measure::histogram::{Histogram, Quantiles};
 use crate::module::BatchSlice;
@@ -17,6 +18,7 @@ use crate::slots::QueuesReport;
 use crate::strategy::{Policy, summary};
 use crate::streams::decode_load::DecodingReport;
 use crate::streams::health::StreamHealth;
+use crate::supply::pool::WorkersReport;
 
 /// Identification of a run: its graph, policy and seed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -137,6 +139,9 @@ pub struct ModuleReport {
     /// Counters by slot, if the model is on several devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotCounts>,
+    /// Workers that were opened and closed, if their number follows the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<WorkersReport>,
 }
 
 /// Work done on one slot of a module.
@@ -213,6 +218,9 @@ pub struct Report {
     /// Deliveries by sink: written, skipped because it was slow, or lost to an error.
     #[serde(default)]
     pub sinks: BTreeMap<String, SinkReport>,
+    /// Deliveries by transform that a program of the user computes: answered, or passed unchanged.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub transforms: BTreeMap<String, TransformReport>,
     /// Fraction of right answers expected among results delivered in time, 0 to 1. Only simulated runs that
     /// declare accuracies have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -379,6 +387,7 @@ pub struct ModuleStats {
     instances: Vec<InstanceStats>,
     sequences: Option<SequenceStats>,
     slots: Vec<SlotCounts>,
+    workers: Option<WorkersReport>,
     queue: Histogram,
     wait: Histogram,
     exec: Histogram,
@@ -430,6 +439,9 @@ impl ModuleStats {
         self.degraded += other.degraded;
         self.instances.extend_from_slice(&other.instances);
         self.slots.extend_from_slice(&other.slots);
+        if let Some(workers) = &other.workers {
+            self.workers.get_or_insert_default().merge(workers);
+        }
         if let Some(sequences) = &other.sequences {
             self.sequences.get_or_insert_default().merge(sequences);
         }
@@ -474,6 +486,11 @@ impl ModuleStats {
     /// Sets the instances' counters so far.
     pub fn set_instances(&mut self, instances: Vec<InstanceStats>) {
         self.instances = instances;
+    }
+
+    /// Sets the workers of a pool that follows the load, so far.
+    pub fn set_workers(&mut self, workers: Option<WorkersReport>) {
+        self.workers = workers;
     }
 
     /// Sets the sequences' statistics so far.
@@ -524,6 +541,7 @@ impl ModuleStats {
             instances: self.instances.clone(),
             sequences: self.sequences.as_ref().map(SequenceStats::report),
             slots: self.slots.clone(),
+            workers: self.workers,
         }
     }
 }
@@ -649,6 +667,7 @@ impl RunStats {
                 })
                 .collect(),
             sinks: BTreeMap::new(),
+            transforms: BTreeMap::new(),
             recording_error: None,
             invariants: BTreeMap::new(),
             run,

@@ -262,7 +262,7 @@ impl RunContext<'_> {
     /// The sessions that the arbiter of a graph opens and closes.
     fn slot_sessions(&self, running: &RunGraph, threads: &mut BatchThreads) -> SlotSessions {
         let controls = std::mem::take(&mut threads.sessions);
-        if !controls.is_empty() {
+        if !running.specs.slots.memory.is_empty() {
             self.residency.begin();
         }
         let models = running.graph.models().iter();
@@ -316,6 +316,7 @@ impl RunContext<'_> {
             analytics: analytics_plan(graph),
             known: self.analytics.clone(),
             pictures: self.options.pictures.clone(),
+            programs: self.options.programs.clone(),
             decode_levels,
             progress: Arc::clone(&self.options.progress),
             tracer: self.tracer.clone(),
@@ -384,6 +385,7 @@ impl RunContext<'_> {
                     .map(|rule| TrackGate::new(rule, spec.id.0, running.number, self.analytics.clone())),
                 stage: stages.get_mut(spec.id.index()).and_then(Option::take),
                 reads_tiles: node.tiling().is_some(),
+                is_scaled: graph.models()[node.model].scaling.is_some(),
                 operator: match operator {
                     Some(operator) => operator,
                     None if spec.generate.is_some() => Arc::new(EmulatedDescriber::new(&node.settings)),
