@@ -70,7 +70,7 @@ struct Reader {
     modules: Vec<Times>,
     /// By module and batch; of a module that generates by slot.
     batches: BTreeMap<(u64, u64), Sent>,
-    /// By slot.
+    /// Sessions that open, by slot.
     sessions: BTreeMap<u64, Sent>,
     /// Time at which the timer of each machine is due.
     timers: BTreeMap<String, u64>,

@@ -44,7 +44,7 @@ struct Curve {
     overlap: usize,
     /// Mean of the precision at [`RECALLS`] points.
     precision: f64,
-    /// Greatest recall.
+    /// Recall with all results, 0 to 1.
     recall: f64,
 }
 

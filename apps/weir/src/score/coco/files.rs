@@ -25,7 +25,7 @@ pub(crate) enum CocoError {
     KeyPoints(usize),
 }
 
-/// Annotated pictures.
+/// Pictures with the objects that are there to be found, by picture and class.
 #[derive(Debug)]
 pub(crate) struct Dataset {
     /// Names of classes by `category_id`.

@@ -38,7 +38,7 @@ impl Shape {
     }
 }
 
-/// Where a result says that its object is.
+/// The box, mask and key points of a result.
 #[derive(Debug)]
 pub(super) struct Outline {
     /// Left, top, width, height in pixels.
