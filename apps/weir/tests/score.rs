@@ -385,7 +385,7 @@ fn results_of_a_coco_sink_are_scored_against_annotations() {
         serde_json::from_str(&std::fs::read_to_string(place.at("score.json")).unwrap()).unwrap();
     assert_eq!(report["coco"]["shapes"]["boxes"]["ar"], json!(0.5));
     for (more, word) in [
-        (&[][..], "--events"),
+        (&["graph.toml"][..], "--events"),
         (&["--events", "annotations.json"], "annotations.json"),
         (&["--events", "results.json", "--curve", "curve.svg"], "--curve"),
     ] {

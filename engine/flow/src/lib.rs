@@ -75,7 +75,8 @@ pub use parts::Parts;
 pub use picture::{Picture, PictureLimits, PictureTaker};
 pub use privacy_mask::{HiddenArea, HiddenForm, HiddenParts, HiddenShape, PrivacyMask};
 pub use program::{
-    ProgramAnswer, ProgramFailure, ProgramFault, ProgramIncident, TransformProgram, TransformPrograms,
+    AttributeChange, ProgramAnswer, ProgramFailure, ProgramFault, ProgramIncident, TransformProgram,
+    TransformPrograms,
 };
 pub use python::PythonPlace;
 pub use request_results::RequestResults;

@@ -222,7 +222,7 @@ mod tests {
         let spots = |x: f32, y: f32| (x % 40.0).hypot(y % 40.0) < 20.0;
         let many = outlines(Rect::new(0.0, 0.0, 4000.0, 3000.0), spots);
         assert!((1..=MAX_POLYGONS).contains(&many.len()));
-        let comb = |x: f32, y: f32| y > 900.0 || (x / 10.0) as u32 % 2 == 0;
+        let comb = |x: f32, y: f32| y > 900.0 || ((x / 10.0) as u32).is_multiple_of(2);
         let comb = outlines(Rect::new(0.0, 0.0, 1000.0, 1000.0), comb);
         assert!(comb.iter().all(|outline| outline.len() <= MAX_CORNERS));
     }

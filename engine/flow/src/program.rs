@@ -37,11 +37,14 @@ pub trait TransformProgram: Send {
     fn on_stream_closed(&mut self, stream: &str);
 }
 
+/// Name of an attribute of an object, and its value; `None` removes it.
+pub type AttributeChange = (Arc<str>, Option<Attribute>);
+
 /// Answer of a program for one frame.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProgramAnswer {
-    /// Attributes of objects, by the number of the object in its delivery; `None` removes the attribute.
-    pub attributes: Vec<(u32, Vec<(Arc<str>, Option<Attribute>)>)>,
+    /// Attributes of objects, by the number of the object in its delivery.
+    pub attributes: Vec<(u32, Vec<AttributeChange>)>,
     /// Incidents that begin, change or end with the frame.
     pub incidents: Vec<ProgramIncident>,
 }

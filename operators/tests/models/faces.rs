@@ -38,10 +38,11 @@ fn blazeface_finds_the_faces_of_yunet_with_key_points() {
             let Points::Face(landmarks) = &face.points else {
                 panic!("no points")
             };
-            // Eyes and nose; the right eye of a person is the left one in the picture.
+            // Eyes and nose; the right eye of a person is the left one in the picture. A pixel of the model's input is up to
+            // seventeen of these photographs.
             for (point, landmark) in points.iter().zip(landmarks).take(3) {
                 let apart = (point.at.x - landmark.x).hypot(point.at.y - landmark.y);
-                assert!(apart < 0.15 * face.rect.width(), "{point:?} {landmark:?}");
+                assert!(apart < 0.25 * face.rect.width(), "{point:?} {landmark:?}");
             }
         }
     }

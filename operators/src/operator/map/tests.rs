@@ -69,7 +69,7 @@ fn results() -> RequestResults {
 }
 
 /// The attributes with their object, as texts.
-fn said(operator: &dyn Operator, results: &RequestResults, inference: Inference) -> Vec<String> {
+fn said(operator: &dyn Operator, results: &RequestResults, inference: &Inference) -> Vec<String> {
     let items = operator.items(&frame(), results);
     let inferences = items.iter().map(|_| inference.clone()).collect();
     let output = operator.output_beside(5, &items, inferences, results);
@@ -89,7 +89,7 @@ fn said(operator: &dyn Operator, results: &RequestResults, inference: Inference)
 fn frame_has_the_shares_of_its_classes() {
     let operator = made(&[], &[("shares", Value::Number(2.0))]).expect("made");
     assert_eq!(
-        said(&*operator, &results(), classes()),
+        said(&*operator, &results(), &classes()),
         ["5.0 map: road 0.5", "5.0 map.road: 50", "5.0 map.sky: 37.5"]
     );
 }
@@ -102,7 +102,7 @@ fn objects_have_the_values_within_their_boxes() {
     ];
     let operator = made(&["person"], &keys).expect("made");
     assert_eq!(
-        said(&*operator, &results(), values()),
+        said(&*operator, &results(), &values()),
         [
             // The larger one first: 2, 1, 7 and 8; of an even number the upper middle.
             "3.2 depth.mean: 4.5",
@@ -125,7 +125,7 @@ fn places_have_attributes_of_their_own() {
     ];
     let operator = made(&["person"], &keys).expect("made");
     assert_eq!(
-        said(&*operator, &RequestResults::default(), classes()),
+        said(&*operator, &RequestResults::default(), &classes()),
         [
             "5.0 map@track: road 1",
             "5.0 map@track.road: 100",
@@ -167,9 +167,9 @@ fn classes_are_objects_with_masks_where_they_are_asked_for() {
 #[test]
 fn an_answer_without_a_map_gives_nothing() {
     let operator = made(&[], &[]).expect("made");
-    assert!(said(&*operator, &results(), Inference::default()).is_empty());
+    assert!(said(&*operator, &results(), &Inference::default()).is_empty());
     let none = inference(MapCells::Values([f32::NAN; 8].into()));
-    assert!(said(&*operator, &results(), none).is_empty());
+    assert!(said(&*operator, &results(), &none).is_empty());
 }
 
 #[test]

@@ -52,18 +52,18 @@ impl ChatTemplate {
     /// It takes too long, has too many bytes, or has not one place for the picture.
     pub(super) fn render(&self, system: &str, prompt: &str) -> Result<String, String> {
         let Some(image) = &self.texts.image else {
-            return self.rendered(&messages(system, json!(prompt), |text| json!(text)));
+            return self.rendered(&messages(system, &json!(prompt), |text| json!(text)));
         };
         let is_right = |text: &String| text.matches(&**image).count() == 1;
         let part = |text: &str| json!({ "type": "text", "text": text });
         let parts = json!([{ "type": "image" }, part(prompt)]);
-        let by_parts = self.rendered(&messages(system, parts, |text| json!([part(text)])));
+        let by_parts = self.rendered(&messages(system, &parts, |text| json!([part(text)])));
         if by_parts.as_ref().is_ok_and(is_right) {
             return by_parts;
         }
         // Older templates take texts alone, in which the token stands for the picture.
         let joined = json!(format!("{image}\n{prompt}"));
-        let by_text = self.rendered(&messages(system, joined, |text| json!(text)));
+        let by_text = self.rendered(&messages(system, &joined, |text| json!(text)));
         if by_text.as_ref().is_ok_and(is_right) {
             return by_text;
         }
@@ -93,7 +93,7 @@ impl ChatTemplate {
 }
 
 /// Messages of the system, if there is one, and of the user.
-fn messages(system: &str, content: Value, of_text: impl Fn(&str) -> Value) -> Value {
+fn messages(system: &str, content: &Value, of_text: impl Fn(&str) -> Value) -> Value {
     let user = json!({ "role": "user", "content": content });
     let system = (!system.is_empty()).then(|| json!({ "role": "system", "content": of_text(system) }));
     system.into_iter().chain([user]).collect()

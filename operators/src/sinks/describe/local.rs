@@ -126,7 +126,7 @@ impl LocalModel {
             return ended;
         }
         match self.model.step() {
-            Ok(answers) => ended.extend(answers.into_iter().filter_map(|answer| self.end(answer))),
+            Ok(answers) => ended.extend(answers.into_iter().filter_map(|answer| self.end(&answer))),
             Err(reason) => {
                 let all = self.asked.drain(..);
                 ended.extend(all.map(|asked| (asked.question, (Reply::Failed(reason.clone()), None))));
@@ -155,7 +155,7 @@ impl LocalModel {
         })
     }
 
-    fn end(&mut self, answer: ChatAnswer) -> Option<Ended> {
+    fn end(&mut self, answer: &ChatAnswer) -> Option<Ended> {
         let place = self.asked.iter().position(|asked| asked.id == answer.id)?;
         let question = self.asked.remove(place).question;
         let usage = Usage::new(answer.prompt_tokens, answer.tokens);

@@ -131,9 +131,11 @@ fn polygon_spans(polygon: &[f64], height: u32, width: u32) -> Vec<(u64, u64)> {
         let (left, right) = if from.0 <= to.0 { (from, to) } else { (to, from) };
         // Columns whose centre is in [left, right).
         let column = |x: f64| (x - 0.5).ceil().clamp(0.0, f64::from(width)) as usize;
-        for column in column(left.0)..column(right.0) {
+        let (first, after) = (column(left.0), column(right.0));
+        let within = crossings.iter_mut().enumerate().take(after).skip(first);
+        for (column, crossings) in within {
             let part = (column as f64 + 0.5 - left.0) / (right.0 - left.0);
-            crossings[column].push(left.1 + part * (right.1 - left.1));
+            crossings.push(left.1 + part * (right.1 - left.1));
         }
     }
     let mut spans = Vec::new();

@@ -53,7 +53,7 @@ fn figures_are_those_of_pycocotools() {
 #[test]
 fn polygons_cover_the_pixels_whose_centres_are_within() {
     let square = vec![1.0, 1.0, 3.0, 1.0, 3.0, 4.0, 1.0, 4.0];
-    let mask = Runs::from_polygons(&[square.clone()], 5, 4).expect("a small picture");
+    let mask = Runs::from_polygons(std::slice::from_ref(&square), 5, 4).expect("a small picture");
     assert_eq!(mask, Runs::from_counts(&[6, 3, 2, 3, 6], 5, 4).expect("fits"));
     // A polygon that lies on another one adds nothing, and one beyond the picture is cut off.
     let beyond = vec![2.0, -9.0, 99.0, -9.0, 99.0, 99.0, 2.0, 99.0];
