@@ -77,6 +77,15 @@ fn shared_part(mut control: Value) -> Value {
         all.remove("slots");
     }
     let are_scaled = all.contains_key("scaling");
+    let generates = all["modules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|module| module[0]["generate"].is_object());
+    if generates && let Some(slots) = all.get_mut("slots") {
+        // A live engine also counts the slots of devices whose instances are workers.
+        slots.as_object_mut().unwrap().remove("slots");
+    }
     for module in all["modules"].as_array_mut().unwrap() {
         let pool = &module[0]["pool"];
         if pool == "pipelines" || (pool == "own" && are_scaled) || module[0]["generate"].is_object() {
