@@ -102,7 +102,8 @@ function show(state) {
     ? t("The graph file was refused: line {line}: {message}", { line, message })
     : t("The graph file was refused: {message}", { message })));
   if (wrong.length) wrong.push(t("The graph before it stays in force."));
-  warn([...wrong, ...(state.warnings ?? [])].join(" "), wrong.length > 0);
+  const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
+  warn([...wrong, ...(state.warnings ?? [])].map(sentence).join(" "), wrong.length > 0);
   // A view that fails leaves the others as they are.
   for (const { view } of views) {
     try { view.update(state); } catch (error) { console.error(error); }
