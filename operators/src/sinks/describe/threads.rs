@@ -75,7 +75,9 @@ impl Threads {
                 Arc::clone(&server),
                 Arc::clone(config),
             );
-            start(config, number, move || shared.run(&server, &owned))?;
+            start(config, number, move || {
+                shared.run(&owned, |subject| server.ask(subject));
+            })?;
         }
         Ok(threads)
     }
@@ -94,7 +96,7 @@ impl Threads {
                 Ok(model) => shared.run_model(model, &owned),
                 Err(error) => {
                     tracing::error!("describe: {}: {}", owned.backend.shown(), error.reason);
-                    shared.refuse_all(&error.reason, &owned);
+                    shared.run(&owned, |_| (Reply::Refused(error.reason.clone()), None));
                 }
             }
         })?;
@@ -169,7 +171,8 @@ impl Drop for Threads {
 }
 
 impl Shared {
-    fn run(&self, server: &Server, config: &Config) {
+    /// Asks one question at a time.
+    fn run(&self, config: &Config, ask: impl Fn(&Subject) -> (Reply, Option<Answer>)) {
         let mut state = self.lock();
         while !state.is_closed {
             match state.questions.next(self.now()) {
@@ -179,28 +182,11 @@ impl Shared {
                 }
                 Next::Ask(question) => {
                     drop(state);
-                    let (reply, answer) = server.ask(&question.subject);
+                    let reply = ask(&question.subject);
                     state = self.lock();
                     if !state.is_closed {
-                        self.settle(&mut state, config, question, (reply, answer));
+                        self.settle(&mut state, config, question, reply);
                     }
-                }
-            }
-        }
-    }
-
-    /// Refuses all questions, for this reason.
-    fn refuse_all(&self, reason: &str, config: &Config) {
-        let mut state = self.lock();
-        while !state.is_closed {
-            match state.questions.next(self.now()) {
-                Next::Ask(question) => {
-                    let reply = (Reply::Refused(reason.to_owned()), None);
-                    self.settle(&mut state, config, question, reply);
-                }
-                Next::Wait(wait) => {
-                    let waited = self.changed.wait_timeout(state, wait.min(MAX_WAIT));
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
         }
