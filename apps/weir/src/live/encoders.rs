@@ -9,6 +9,7 @@ use weir_flow::Picture;
 use weir_serve::{LiveKind, LiveMessage};
 
 use super::channel::Channel;
+use crate::process::cores;
 
 /// Processors per encoder. An encoder rests as long as it worked, so it takes half of a processor at most.
 const PROCESSORS_PER_ENCODER: usize = 8;
@@ -34,10 +35,21 @@ fn now() -> Instant {
 #[derive(Default)]
 pub(super) struct Encoders(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     offered: Condvar,
+    /// Maximum number of encoders on this machine.
+    max_encoders: usize,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            offered: Condvar::new(),
+            max_encoders: (cores() / PROCESSORS_PER_ENCODER).clamp(1, MAX_ENCODERS),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -47,6 +59,16 @@ struct State {
     busy: BTreeSet<Arc<str>>,
     /// Encoders that run.
     running: usize,
+}
+
+impl State {
+    /// Drops queued pictures if no encoder runs, so that their streams are free for the next frame.
+    fn free_unless_running(&mut self) {
+        if self.running == 0 {
+            self.waiting.clear();
+            self.busy.clear();
+        }
+    }
 }
 
 /// A picture to be encoded.
@@ -73,25 +95,18 @@ impl Encoders {
             return;
         }
         state.waiting.push_back(job);
-        if state.running < state.busy.len().min(max_encoders()) {
+        if state.running < state.busy.len().min(self.0.max_encoders) {
             let shared = Arc::clone(&self.0);
             let encoder = std::thread::Builder::new().name("weir-pictures".to_owned());
             if encoder.spawn(move || encode(&shared)).is_ok() {
                 state.running += 1;
-            } else if state.running == 0 {
-                // Without a thread the stream is free for the next frame.
-                state.waiting.clear();
-                state.busy.clear();
+            } else {
+                state.free_unless_running();
             }
         }
         drop(state);
         self.0.offered.notify_one();
     }
-}
-
-fn max_encoders() -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    (processors / PROCESSORS_PER_ENCODER).clamp(1, MAX_ENCODERS)
 }
 
 /// The stream of a picture that is encoded; free again when this is dropped, also by a panic.
@@ -103,12 +118,15 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// An encoder that runs until this is dropped.
+/// An encoder that runs until this is dropped. A picture may have been offered to it after its last look at the queue, or it panics
+/// while pictures wait for it.
 struct Running<'a>(&'a Shared);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.lock().running -= 1;
+        let mut state = self.0.lock();
+        state.running -= 1;
+        state.free_unless_running();
     }
 }
 
@@ -162,6 +180,37 @@ mod tests {
             self.1.fetch_add(1, Ordering::Relaxed);
             let _ = self.0.lock().unwrap().recv();
             b"JPEG"
+        }
+    }
+
+    /// A picture whose encoder panics once a test lets it.
+    #[derive(Debug)]
+    struct Broken(Mutex<Receiver<()>>);
+
+    impl Picture for Broken {
+        fn jpeg(&self) -> &[u8] {
+            let _ = self.0.lock().unwrap().recv();
+            panic!("a picture that breaks its encoder");
+        }
+    }
+
+    #[test]
+    fn panic_of_an_encoder_frees_streams_whose_pictures_wait_for_it() {
+        let encoders = Encoders::default();
+        let offer = |stream: &str, picture: Arc<dyn Picture>| {
+            encoders.offer(Job {
+                stream: stream.into(),
+                picture,
+                time_ms: 1_000,
+                channels: Vec::new(),
+            });
+        };
+        let (open, gate) = channel();
+        offer("north", Arc::new(Broken(Mutex::new(gate))));
+        offer("south", Arc::new(Vec::<u8>::new()));
+        drop(open);
+        while !encoders.takes("north") || !encoders.takes("south") {
+            std::thread::yield_now();
         }
     }
 
