@@ -187,9 +187,11 @@ impl PacketObserver for Channel {
         self.lock().refuse(reason);
     }
 
-    fn on_private(&self, stream: &Arc<str>, reason: &str) {
-        self.on_refused(stream, reason);
-        self.lock().is_private = true;
+    fn on_private(&self, _stream: &Arc<str>, reason: &str) {
+        // Under one lock: an encoder that has a picture must not find the stream refused and not yet private.
+        let mut state = self.lock();
+        state.is_private = true;
+        state.refuse(reason);
     }
 
     fn is_view(&self) -> bool {
