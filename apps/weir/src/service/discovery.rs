@@ -1,5 +1,6 @@
 //! Searches for cameras that clients ask for.
 
+use std::sync::TryLockError;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -24,9 +25,13 @@ impl Service {
                 "start weir serve with --allow-any-source, or run weir discover on the machine of the engine";
             return Err(ApiError::new(Refusal::Forbidden, "clients may not search for cameras").hint(hint));
         }
-        let Ok(_search) = self.discovery.try_lock() else {
-            let error = ApiError::new(Refusal::Busy, "another search for cameras runs");
-            return Err(error.hint("wait for its end"));
+        let _search = match self.discovery.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let error = ApiError::new(Refusal::Busy, "another search for cameras runs");
+                return Err(error.hint("wait for its end"));
+            }
         };
         let login = match (&request.user, &request.password) {
             (Some(name), Some(password)) => Some(Login {
