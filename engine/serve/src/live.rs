@@ -223,7 +223,7 @@ async fn serve(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = is_due(&mut moments, &mut picture_moments, shown.has_pictures()) => {
+            () = due(&mut moments, &mut picture_moments, shown.has_pictures()) => {
                 let messages = shown.take();
                 if is_one && shown.streams.is_empty() {
                     return close(socket, NOT_SHOWN, "the stream was removed").await;
@@ -237,11 +237,8 @@ async fn serve(
                 pings.reset();
             }
             received = socket.recv() => match received {
-                // A socket of one stream has nothing more to ask for.
-                Some(Ok(Message::Text(text))) if !is_one || is_next(&text) => {
-                    shown.answer(&text).await;
-                }
-                Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Text(text))) => shown.answer(&text, is_one).await,
+                Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
             },
             _ = ticks.tick() => {
@@ -258,13 +255,8 @@ async fn serve(
     }
 }
 
-/// True if a message acknowledges a picture.
-fn is_next(text: &str) -> bool {
-    matches!(serde_json::from_str(text), Ok(Ask::Next(_)))
-}
-
 /// Waits for the next moment at which messages are sent.
-async fn is_due(moments: &mut Interval, picture_moments: &mut Interval, has_pictures: bool) {
+async fn due(moments: &mut Interval, picture_moments: &mut Interval, has_pictures: bool) {
     tokio::select! {
         _ = moments.tick() => {}
         _ = picture_moments.tick(), if has_pictures => {}
@@ -299,11 +291,9 @@ struct Stream {
 }
 
 impl Shown {
-    async fn answer(&mut self, text: &str) {
+    /// Carries out what a client asks for. A socket of one stream has nothing to ask for but the next picture.
+    async fn answer(&mut self, text: &str, is_one: bool) {
         let (name, view) = match serde_json::from_str(text) {
-            Ok(Ask::Watch(name)) => (name, LiveView::Video),
-            Ok(Ask::Sound(name)) => (name, LiveView::Sound),
-            Ok(Ask::Pictures(name)) => (name, LiveView::Pictures),
             Ok(Ask::Next(name)) => {
                 let mut shown = self.streams.iter();
                 if let Some(stream) = shown.find(|stream| stream.name == name) {
@@ -311,6 +301,10 @@ impl Shown {
                 }
                 return;
             }
+            Ok(_) if is_one => return,
+            Ok(Ask::Watch(name)) => (name, LiveView::Video),
+            Ok(Ask::Sound(name)) => (name, LiveView::Sound),
+            Ok(Ask::Pictures(name)) => (name, LiveView::Pictures),
             Ok(Ask::Leave(name)) => return self.streams.retain(|stream| stream.name != name),
             // The token comes from pages that do not know whether it is needed.
             Err(_) => return,
