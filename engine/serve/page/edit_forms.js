@@ -3,7 +3,7 @@
 import { discover } from "./api.js";
 import { el, setText } from "./dom.js";
 import { fullName } from "./edit_shapes.js";
-import { t } from "./texts.js";
+import { sentences, t } from "./texts.js";
 
 /** Keys of the presets of `webhook`, beside `url`; whether they need an address. */
 const PRESETS = {
@@ -105,7 +105,7 @@ export class FormsPane {
       this.found.replaceChildren(...items);
       this.found.hidden = items.length === 0;
       const none = items.length ? "" : t("No camera answered. Is ONVIF switched on in the cameras, and are they on a network of the engine?");
-      setText(this.foundNote, [none, ...warnings].filter(Boolean).join(" "));
+      setText(this.foundNote, sentences(none, ...warnings));
     } catch (error) {
       setText(this.foundNote, error.message);
     } finally {

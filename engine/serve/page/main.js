@@ -10,7 +10,7 @@ import { Incidents } from "./incidents.js";
 import { Live } from "./live.js";
 import { Recordings } from "./recordings.js";
 import { Search } from "./search.js";
-import { language, languages, setLanguage, t, translate } from "./texts.js";
+import { language, languages, sentences, setLanguage, t, translate } from "./texts.js";
 
 const POLL_MS = 1000;
 const SAID_MS = 4000;
@@ -102,8 +102,7 @@ function show(state) {
     ? t("The graph file was refused: line {line}: {message}", { line, message })
     : t("The graph file was refused: {message}", { message })));
   if (wrong.length) wrong.push(t("The graph before it stays in force."));
-  const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
-  warn([...wrong, ...(state.warnings ?? [])].map(sentence).join(" "), wrong.length > 0);
+  warn(sentences(...wrong, ...(state.warnings ?? [])), wrong.length > 0);
   // A view that fails leaves the others as they are.
   for (const { view } of views) {
     try { view.update(state); } catch (error) { console.error(error); }

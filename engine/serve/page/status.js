@@ -1,7 +1,7 @@
 // States of cameras in plain words: whether something is wrong, since when, why, and a remedy.
 
 import { duration } from "./format.js";
-import { locale, t } from "./texts.js";
+import { locale, sentences, t } from "./texts.js";
 
 const time = new Intl.DateTimeFormat(locale, { timeStyle: "short" });
 const date = new Intl.DateTimeFormat(locale, { dateStyle: "short", timeStyle: "short" });
@@ -76,8 +76,6 @@ function because(stream) {
   const [reason, advice] = plainReason(stream);
   return [reason, REMEDIES.find(([pattern]) => pattern.test(reason))?.[1]() ?? advice];
 }
-
-const sentences = (...parts) => parts.filter(Boolean).map((part) => (/[.?!]$/.test(part) ? part : `${part}.`)).join(" ");
 
 /** Text in place of the picture of a camera that sends none. */
 export function explain(stream) {

@@ -26,6 +26,9 @@ export function t(text, values = {}) {
   return found.replace(/\{(\w+)\}/g, (place, name) => (Object.hasOwn(values, name) ? String(values[name]) : place));
 }
 
+/** Texts as sentences, each with its full stop; empty ones are left out. */
+export const sentences = (...parts) => parts.filter(Boolean).map((part) => (/[.?!]$/.test(part) ? part : `${part}.`)).join(" ");
+
 /** Choices of a control: `[code, name]`. */
 export const languages = () => Object.entries(LANGUAGES).map(([code, { name }]) => [code, name]);
 
