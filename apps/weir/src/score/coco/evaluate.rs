@@ -2,6 +2,7 @@
 
 use super::files::{Annotation, CocoError, Dataset, Found, Results};
 use super::overlap::Shape;
+use crate::score::share::mean;
 
 /// Overlaps from which on a result is of an annotation: 0.50, 0.55 to 0.95.
 const OVERLAPS: usize = 10;
@@ -83,13 +84,13 @@ impl Precisions {
             let at = overlap.is_none_or(|overlap| (threshold(curve.overlap) - overlap).abs() < 1e-9);
             curve.area == area && at && category.is_none_or(|category| category == curve.category)
         });
-        super::super::share::mean(&asked.map(|curve| curve.precision).collect::<Vec<_>>())
+        mean(&asked.map(|curve| curve.precision).collect::<Vec<_>>())
     }
 
     /// Average recall over classes and overlaps.
     pub(super) fn recall(&self) -> Option<f64> {
         let all = self.0.iter().filter(|curve| curve.area == AreaRange::All);
-        super::super::share::mean(&all.map(|curve| curve.recall).collect::<Vec<_>>())
+        mean(&all.map(|curve| curve.recall).collect::<Vec<_>>())
     }
 }
 

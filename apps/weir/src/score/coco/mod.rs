@@ -54,6 +54,21 @@ pub(crate) struct ShapeScore {
     pub(crate) classes: BTreeMap<String, f64>,
 }
 
+impl ShapeScore {
+    /// AP, AP50, AP75, AP of small, medium and large objects, AR.
+    fn figures(&self) -> [Option<f64>; 7] {
+        [
+            self.ap,
+            self.ap_50,
+            self.ap_75,
+            self.ap_small,
+            self.ap_medium,
+            self.ap_large,
+            self.ar,
+        ]
+    }
+}
+
 /// Scores `results` against `dataset` by every shape that a result has.
 ///
 /// # Errors
@@ -107,16 +122,8 @@ pub(crate) fn table(score: &CocoScore) -> String {
     }
     let mut table = plain_table(&["shape", "AP", "AP50", "AP75", "small", "medium", "large", "AR"]);
     for (shape, score) in &score.shapes {
-        let figures = [
-            score.ap,
-            score.ap_50,
-            score.ap_75,
-            score.ap_small,
-            score.ap_medium,
-            score.ap_large,
-            score.ar,
-        ];
-        table.add_row(std::iter::once((*shape).to_owned()).chain(figures.map(format_value)));
+        let figures = score.figures().map(format_value);
+        table.add_row(std::iter::once((*shape).to_owned()).chain(figures));
     }
     format!("{head}\n\n{}", table.trim_fmt())
 }

@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::runs::Runs;
-use super::{CocoError, CocoScore, ShapeScore, read_dataset, read_results, score};
+use super::{CocoError, CocoScore, read_dataset, read_results, score};
 
 /// Four pictures with random objects of three classes, crowds among them, and results near them or anywhere; `expected` are the
 /// figures of pycocotools 2.0.11: AP, AP50, AP75, AP of small, medium and large objects, AR.
@@ -21,25 +21,13 @@ fn scored(annotations: &Value, results: &Value) -> Result<CocoScore, CocoError> 
     score(&dataset, &results)
 }
 
-fn figures(score: &ShapeScore) -> [Option<f64>; 7] {
-    [
-        score.ap,
-        score.ap_50,
-        score.ap_75,
-        score.ap_small,
-        score.ap_medium,
-        score.ap_large,
-        score.ar,
-    ]
-}
-
 #[test]
 fn figures_are_those_of_pycocotools() {
     let random: Random = serde_json::from_str(RANDOM).expect("the file is JSON");
     let scored = scored(&random.annotations, &random.results).expect("the files fit");
     assert_eq!(scored.shapes.len(), random.expected.len());
     for (shape, expected) in &random.expected {
-        let figures = figures(&scored.shapes[shape.as_str()]);
+        let figures = scored.shapes[shape.as_str()].figures();
         for (figure, expected) in figures.iter().zip(expected) {
             let same = match (figure, expected) {
                 (Some(figure), Some(expected)) => (figure - expected).abs() < 1e-5,
