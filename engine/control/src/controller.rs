@@ -255,6 +255,7 @@ impl Controller {
                     self.on_module(module, branch, now, &mut out);
                 }
             }
+            Message::Scale(module) => self.scale(module, now, &mut out),
             Message::TimerFired(Address::Module(module)) => self.mark_ready(module),
             Message::TimerFired(Address::Slots) => out.tell(Message::Slots(SlotEvent::TimerFired)),
             Message::TimerFired(Address::Breaker) => self.breaker.decide(now, &mut out),
@@ -267,7 +268,7 @@ impl Controller {
                     out.tell(Message::planned(ReserveEvent::Tick));
                 }
                 for module in &self.scaled {
-                    out.tell(Message::Module(*module, ModuleMessage::Scale));
+                    out.tell(Message::Scale(*module));
                 }
             }
         }
@@ -321,25 +322,24 @@ impl Controller {
         }
     }
 
-    /// Workers that may be opened in all pools that open and close them.
-    fn room(&self) -> u32 {
+    /// Lets a pool open or close workers, as far as all pools together may have more.
+    fn scale(&mut self, module: ModuleId, now: Timestamp, out: &mut Outbox) {
         let pools = self.modules.iter().filter_map(ModuleMachine::scaled);
         let size: u32 = pools.map(ScaledPool::size).sum();
-        self.max_workers.map_or(u32::MAX, |max| max.saturating_sub(size))
+        let room = self.max_workers.map_or(u32::MAX, |max| max.saturating_sub(size));
+        self.on_machine(module, |machine| machine.scale(room, now, out));
     }
 
     fn on_module(&mut self, module: ModuleId, message: ModuleMessage, now: Timestamp, out: &mut Outbox) {
-        let room = match message {
-            ModuleMessage::Scale => Some(self.room()),
-            _ => None,
-        };
+        self.on_machine(module, |machine| machine.on(message, now, out));
+    }
+
+    /// Works on a module, which decides later if something came in.
+    fn on_machine(&mut self, module: ModuleId, work: impl FnOnce(&mut ModuleMachine)) {
         let Some(machine) = self.modules.get_mut(module.index()) else {
             return;
         };
-        match room {
-            Some(room) => machine.scale(room, now, out),
-            None => machine.on(message, now, out),
-        }
+        work(machine);
         if machine.is_due() {
             self.mark_ready(module);
         }

@@ -59,9 +59,11 @@ pub enum Message {
     Gears(GearMessage),
     /// A request goes to a module on one of its branches; not where it has ended meanwhile.
     Goes(RequestId, ModuleId),
+    /// Look at the load of a module's own pool, whose workers open and close with it.
+    Scale(ModuleId),
     /// The time of [`Effect::SetTimer`] has come.
     TimerFired(Address),
-    /// Time passed: to modules, slots and reservations.
+    /// Time passed: to modules, slots and reservations, and to pools whose workers open and close with the load.
     Tick,
 }
 
@@ -70,7 +72,7 @@ impl Message {
     #[must_use]
     pub fn address(&self) -> Address {
         match self {
-            Self::Module(module, _) | Self::Goes(_, module) => Address::Module(*module),
+            Self::Module(module, _) | Self::Goes(_, module) | Self::Scale(module) => Address::Module(*module),
             Self::Slots(_) => Address::Slots,
             Self::Breaker(_) => Address::Breaker,
             Self::Reservations(_) => Address::Reservations,
@@ -132,8 +134,6 @@ pub enum ModuleMessage {
     /// Number of items that a request which came to the graph will bring here. Drivers that know it send it to a pool that
     /// [follows it](weir_policy::ScalingSpec::is_foretold).
     Foretold(u32),
-    /// Look at the load of its own pool, whose workers open and close with it.
-    Scale,
     /// The run of a batch begins on a slot that prepares the inputs of batches ahead.
     Launched {
         /// Slot that prepared it.

@@ -191,8 +191,6 @@ impl ModuleFlow {
                     pool.on_foretold(items, now);
                 }
             }
-            // The controller knows how many workers there may be in all.
-            ModuleMessage::Scale => {}
             ModuleMessage::Launched {
                 slot,
                 batch,
