@@ -8,7 +8,7 @@ use weir_flow::{SequenceId, SinkError};
 use super::answers::Answer;
 use super::budget::Usage;
 use super::chat_template::ChatTemplate;
-use super::keys::{Backend, Config, ModelFolder};
+use super::keys::{Config, ModelFolder};
 use super::questions::{Question, Reply};
 use super::subject::Subject;
 use crate::model::chat::{ChatAnswer, ChatError, ChatFolder, ChatLimits, ChatModel, ChatQuestion};
@@ -36,10 +36,7 @@ pub(super) struct LocalModel {
 ///
 /// # Errors
 /// The file that does not fit, and why.
-pub(super) fn texts(config: &Config) -> Result<(ChatFolder, ChatTemplate), SinkError> {
-    let Backend::Folder(folder) = &config.backend else {
-        return Err(failed(config, "the keys name no folder".to_owned()));
-    };
+pub(super) fn texts(config: &Config, folder: &ModelFolder) -> Result<(ChatFolder, ChatTemplate), SinkError> {
     read(folder, &config.chat.system).map_err(|reason| failed(config, reason))
 }
 
@@ -61,17 +58,14 @@ impl LocalModel {
     ///
     /// # Errors
     /// The file of the folder that does not fit, and why.
-    pub(super) fn open(config: &Arc<Config>) -> Result<Self, SinkError> {
-        let (folder, template) = texts(config)?;
-        let Backend::Folder(keys) = &config.backend else {
-            return Err(failed(config, "the keys name no folder".to_owned()));
-        };
+    pub(super) fn open(config: &Arc<Config>, folder: &ModelFolder) -> Result<Self, SinkError> {
+        let (read, template) = texts(config, folder)?;
         let limits = ChatLimits {
-            threads: keys.threads,
-            context: keys.context,
+            threads: folder.threads,
+            context: folder.context,
             sequences: config.concurrency,
         };
-        let model = ChatModel::open(folder, limits).map_err(|reason| failed(config, reason))?;
+        let model = ChatModel::open(read, limits).map_err(|reason| failed(config, reason))?;
         Ok(Self {
             config: Arc::clone(config),
             model,

@@ -57,10 +57,10 @@ pub(super) fn server_of(settings: &Settings) -> Option<(String, String)> {
 /// # Errors
 /// The file of the folder that does not fit, and why.
 pub(super) fn local_model(settings: &Settings) -> Option<Result<String, SinkError>> {
-    let config = Config::read(settings).ok()?;
+    let config = Arc::new(Config::read(settings).ok()?);
     match &config.backend {
         Backend::Server(_) => None,
-        Backend::Folder(_) => Some(LocalModel::open(&Arc::new(config)).map(|model| model.in_words())),
+        Backend::Folder(folder) => Some(LocalModel::open(&config, folder).map(|model| model.in_words())),
     }
 }
 
@@ -72,7 +72,7 @@ fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactor
     };
     match &factory.config.backend {
         Backend::Server(address) => drop(factory.account(address)?),
-        Backend::Folder(_) => drop(local::texts(&factory.config)?),
+        Backend::Folder(folder) => drop(local::texts(&factory.config, folder)?),
     }
     Ok(Box::new(factory))
 }
@@ -103,7 +103,7 @@ impl SinkFactory for DescribeFactory {
                 let server = Server::new(Arc::clone(&self.config), address, self.account(address)?);
                 Threads::with_server(&self.config, server)?
             }
-            Backend::Folder(_) => Threads::with_model(&self.config)?,
+            Backend::Folder(folder) => Threads::with_model(&self.config, folder.clone())?,
         };
         Ok(Box::new(Describe {
             threads,

@@ -8,7 +8,7 @@ use weir_flow::{Description, SinkError};
 
 use super::answers::Answer;
 use super::budget::Budget;
-use super::keys::Config;
+use super::keys::{Config, ModelFolder};
 use super::local::LocalModel;
 use super::questions::{Next, Now, Question, Questions, Reply};
 use super::server::Server;
@@ -86,13 +86,13 @@ impl Threads {
     ///
     /// # Errors
     /// The machine gives no thread.
-    pub(super) fn with_model(config: &Arc<Config>) -> Result<Self, SinkError> {
+    pub(super) fn with_model(config: &Arc<Config>, folder: ModelFolder) -> Result<Self, SinkError> {
         let threads = Self::new(config);
         let (shared, owned) = (Arc::clone(&threads.shared), Arc::clone(config));
         start(config, 0, move || {
             // Before the model is opened: threads of the runtime take over the priority.
             lower_priority();
-            match LocalModel::open(&owned) {
+            match LocalModel::open(&owned, &folder) {
                 Ok(model) => shared.run_model(model, &owned),
                 Err(error) => {
                     tracing::error!("describe: {}: {}", owned.backend.shown(), error.reason);
