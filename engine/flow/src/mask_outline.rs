@@ -134,25 +134,32 @@ fn reduced(ring: &[Corner], tolerance: f32) -> Vec<Corner> {
     };
     let far = (0..last).max_by_key(distance).unwrap_or(0);
     let mut kept = vec![false; last];
-    let mut open = vec![(0, far), (far, last)];
     kept[0] = true;
     kept[far] = true;
-    while let Some((from, to)) = open.pop() {
+    let farthest = |from: usize, to: usize| {
         let end = ring[to % last];
-        let away = |index: usize| to_line(ring[index], ring[from], end);
-        let farthest = (from + 1..to).max_by(|a, b| away(*a).total_cmp(&away(*b)));
-        if let Some(index) = farthest.filter(|index| away(*index) > tolerance) {
+        let away = (from + 1..to).map(|index| (index, to_line(ring[index], ring[from], end)));
+        away.max_by(|(_, a), (_, b)| a.total_cmp(b))
+    };
+    let halves = [(0, far), (far, last)];
+    let mut open = halves.to_vec();
+    while let Some((from, to)) = open.pop() {
+        if let Some((index, _)) = farthest(from, to).filter(|(_, away)| *away > tolerance) {
             kept[index] = true;
             open.extend([(from, index), (index, to)]);
         }
     }
+    if kept.iter().filter(|kept| **kept).count() < 3 {
+        // A thin shape would be a line: it keeps the corners farthest from that, too.
+        for (index, _) in halves.iter().filter_map(|(from, to)| farthest(*from, *to)) {
+            kept[index] = true;
+        }
+    }
     let corners = ring.iter().zip(kept);
-    let kept: Vec<Corner> = corners
+    corners
         .filter(|(_, kept)| *kept)
         .map(|(corner, _)| *corner)
-        .collect();
-    // A thin shape would be a line.
-    if kept.len() < 3 { ring.to_vec() } else { kept }
+        .collect()
 }
 
 /// Distance of a corner to the line between two others.
@@ -225,5 +232,9 @@ mod tests {
         let comb = |x: f32, y: f32| y > 900.0 || ((x / 10.0) as u32).is_multiple_of(2);
         let comb = outlines(Rect::new(0.0, 0.0, 1000.0, 1000.0), comb);
         assert!(comb.iter().all(|outline| outline.len() <= MAX_CORNERS));
+        // A tolerance that takes the teeth at both sides of a column away leaves its two ends.
+        let teeth = |x: f32, y: f32| (x - 4.5).abs() < 0.6 || (y as u32) % 4 == 1;
+        let teeth = outlines(Rect::new(0.0, 0.0, 9.0, 200.0), teeth);
+        assert!((3..=MAX_CORNERS).contains(&teeth[0].len()), "{teeth:?}");
     }
 }
