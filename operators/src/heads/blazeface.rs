@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use weir_flow::{HeadOutput, Inference, KeyPoint, Point, Points, Settings};
 
-use super::detection::{Candidate, DetectionFilter, cell, centred_rect, sigmoid};
+use super::detection::{
+    Candidate, DetectionFilter, cell_centre, centred_rect, expect_logits, finite_range, grid, sigmoid,
+};
 use super::input::{Input, InputDefaults, ItemTransform, UNIT_CROP};
 use super::labels::Labels;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
@@ -152,13 +154,10 @@ fn build(
 
 /// Centres of the anchors of a grid.
 fn anchors(side: u32, (stride, each): (u32, usize)) -> Vec<Point> {
-    let (columns, rows) = super::detection::grid(side, side, stride);
-    let stride = stride as f32;
-    let centre = |index: usize| {
-        let at = cell(index / each, columns);
-        Point::new((at.x + 0.5) * stride, (at.y + 0.5) * stride)
-    };
-    (0..columns * rows * each).map(centre).collect()
+    let (columns, rows) = grid(side, side, stride);
+    (0..columns * rows * each)
+        .map(|index| cell_centre(index / each, columns, stride))
+        .collect()
 }
 
 /// The outputs of each group of anchors, if these are all outputs.
@@ -188,24 +187,14 @@ impl Head for Blaze {
     }
 
     fn inspect(&self, outputs: &[Output<'_>], _: &Input) -> Result<Option<String>, String> {
-        let scores = self.levels.iter().filter_map(|level| outputs.get(level.scores));
-        let (low, high) = scores
-            .flat_map(|output| output.data)
-            .filter(|score| score.is_finite())
-            .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), score| {
-                (low.min(*score), high.max(*score))
-            });
-        if low >= 0.0 && high <= 1.0 && high > 0.0 {
-            return Err(format!(
-                "its scores are from {low} to {high}: they are probabilities already, and this head reads logits; export the model without \
-                 the sigmoid"
-            ));
-        }
+        let levels = self.levels.iter();
+        let scores = levels.flat_map(|level| Output::elements(outputs, level.scores));
+        expect_logits("scores", finite_range(scores.copied()))?;
         Ok(None)
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
-        let data = |at: usize| outputs.get(at).map_or(&[][..], |output| output.data);
+        let data = |at: usize| Output::elements(outputs, at);
         let mut candidates = Vec::new();
         for level in &self.levels {
             let rows = data(level.regressors).chunks_exact(self.values);

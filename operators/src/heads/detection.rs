@@ -268,6 +268,12 @@ pub(crate) fn cell(index: usize, columns: usize) -> Point {
     Point::new((index % columns) as f32, (index / columns) as f32)
 }
 
+/// Centre in input pixels of cell `index` in a grid of that stride, stored row by row.
+pub(crate) fn cell_centre(index: usize, columns: usize, stride: u32) -> Point {
+    let (at, stride) = (cell(index, columns), stride as f32);
+    Point::new((at.x + 0.5) * stride, (at.y + 0.5) * stride)
+}
+
 /// Columns and rows of the grid of that stride over an input.
 pub(crate) fn grid(width: u32, height: u32, stride: u32) -> (usize, usize) {
     (width.div_ceil(stride) as usize, height.div_ceil(stride) as usize)
@@ -276,6 +282,34 @@ pub(crate) fn grid(width: u32, height: u32, stride: u32) -> (usize, usize) {
 /// Probability of a logit.
 pub(crate) fn sigmoid(logit: f32) -> f32 {
     1.0 / (1.0 + (-logit).exp())
+}
+
+/// Smallest and largest finite value; positive and negative infinity if there is none.
+pub(crate) fn finite_range(values: impl Iterator<Item = f32>) -> (f32, f32) {
+    values
+        .filter(|value| value.is_finite())
+        .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        })
+}
+
+/// Whether a finite value is no probability, by more than rounding explains.
+pub(crate) fn is_no_probability(value: f32) -> bool {
+    value.is_finite() && !(-0.01..=MAX_SCORE).contains(&value)
+}
+
+/// Refuses scores whose range is that of probabilities.
+///
+/// # Errors
+/// The scores, named by `scores`, are no logits.
+pub(crate) fn expect_logits(scores: &str, (low, high): (f32, f32)) -> Result<(), String> {
+    if low >= 0.0 && high <= 1.0 && high > 0.0 {
+        return Err(format!(
+            "its {scores} are from {low} to {high}: they are probabilities already, and this head reads logits; export the model \
+             without the sigmoid"
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

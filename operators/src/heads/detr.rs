@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use weir_flow::{HeadOutput, Inference, Settings};
 
-use super::detection::{Candidate, DetectionFilter, best, centred_rect, sigmoid};
+use super::detection::{
+    Candidate, DetectionFilter, best, centred_rect, expect_logits, finite_range, sigmoid,
+};
 use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::{DeclaredNames, Labels, coco_by_number};
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
@@ -146,7 +148,7 @@ fn classes(
 impl Detr {
     /// Logits and box of each query.
     fn queries<'a>(&self, outputs: &[Output<'a>]) -> impl Iterator<Item = (&'a [f32], &'a [f32])> + use<'a> {
-        let data = |at: usize| outputs.get(at).map_or(&[][..], |output| output.data);
+        let data = |at: usize| Output::elements(outputs, at);
         let logits = data(self.logits).chunks_exact(self.columns);
         logits.zip(data(self.boxes).chunks_exact(4))
     }
@@ -166,30 +168,15 @@ impl Head for Detr {
     }
 
     fn inspect(&self, outputs: &[Output<'_>], _: &Input) -> Result<Option<String>, String> {
-        let range = |values: &mut dyn Iterator<Item = f32>| {
-            values
-                .filter(|value| value.is_finite())
-                .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
-                    (low.min(value), high.max(value))
-                })
-        };
-        let (low, high) = range(&mut self.queries(outputs).flat_map(|(_, rect)| rect.iter().copied()));
+        let sides = self.queries(outputs).flat_map(|(_, rect)| rect);
+        let (low, high) = finite_range(sides.copied());
         if low < -1.0 || high > 2.0 {
             return Err(format!(
                 "its boxes are from {low} to {high}, and those of a transformer are from 0 to 1, relative to the input"
             ));
         }
-        let (low, high) = range(
-            &mut self
-                .queries(outputs)
-                .flat_map(|(logits, _)| logits.iter().copied()),
-        );
-        if low >= 0.0 && high <= 1.0 && high > 0.0 {
-            return Err(format!(
-                "its class scores are from {low} to {high}: they are probabilities already, and this head reads logits; export the \
-                 model without the sigmoid"
-            ));
-        }
+        let logits = self.queries(outputs).flat_map(|(logits, _)| logits);
+        expect_logits("class scores", finite_range(logits.copied()))?;
         Ok(None)
     }
 

@@ -5,7 +5,7 @@
 
 use weir_flow::{HeadOutput, Inference, Rect, Settings};
 
-use super::detection::DetectionFilter;
+use super::detection::{DetectionFilter, is_no_probability};
 use super::input::{Input, ItemTransform};
 use super::labels::Labels;
 use super::layouts::{Layout, MAX_SELECTED, boxes_per_cell};
@@ -79,8 +79,7 @@ impl Head for End2End {
             return Ok(None);
         };
         let rows = || data.chunks_exact(self.columns).filter(|row| row[4] != 0.0);
-        let out_of = |value: f32| value.is_finite() && !(-0.01..=1.01).contains(&value);
-        if let Some(row) = rows().find(|row| out_of(row[4])) {
+        if let Some(row) = rows().find(|row| is_no_probability(row[4])) {
             return Err(format!(
                 "its fifth value is {}, and scores are from 0 to 1: it is another layout than left, top, right, bottom, score, class",
                 row[4]

@@ -5,7 +5,7 @@
 
 use weir_flow::Settings;
 
-use super::detection::grid;
+use super::detection::{finite_range, grid};
 use super::input::Input;
 use super::labels::{COCO, DeclaredNames};
 use super::{OutputSpec, TASK, unfit};
@@ -408,10 +408,7 @@ impl BoxValues {
         };
         let range = |channel: usize| {
             let values = (0..self.boxes).filter_map(|index| value(channel, index));
-            let finite = values.filter(|value| value.is_finite());
-            finite.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
-                (low.min(*value), high.max(*value))
-            })
+            finite_range(values.copied())
         };
         let scores: Vec<(f32, f32)> = (4..self.channels - self.extra).map(range).collect();
         let all = |scores: &[(f32, f32)]| {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use weir_flow::{DenseMap, HeadOutput, Inference, KeyKind, KeySpec, MapCells, Point, Rect, Settings};
 
+use super::detection::is_no_probability;
 use super::input::{Input, ItemTransform, PixelMap};
 use super::labels::{DeclaredNames, Labels};
 use super::settings::{INPUT_KEYS, LABEL_KEYS};
@@ -210,12 +211,9 @@ impl Head for ClassMap {
         if self.place.arrangement != Arrangement::Single {
             return Ok(None);
         }
-        let data = outputs
-            .get(self.place.output)
-            .map_or(&[][..], |output| output.data);
-        let mut finite = data.iter().filter(|value| value.is_finite());
+        let data = Output::elements(outputs, self.place.output);
         if self.threshold.is_some() {
-            return match finite.find(|value| !(-0.01..=1.01).contains(*value)) {
+            return match data.iter().find(|value| is_no_probability(**value)) {
                 Some(value) => Err(format!(
                     "a cell is {value}, and probabilities are from 0 to 1: export the model with the sigmoid, or name the head \
                      value-map if it gives values"
@@ -226,7 +224,7 @@ impl Head for ClassMap {
         let classes = self.names.len() as f32;
         let is_none =
             |class: &&f32| **class < 0.0 || class.fract() != 0.0 || (self.is_named && **class >= classes);
-        match finite.find(is_none) {
+        match data.iter().filter(|class| class.is_finite()).find(is_none) {
             Some(class) => Err(format!(
                 "the class of a cell is {class}, and classes are whole numbers from 0 to {}: give the names of all classes by `labels`",
                 classes - 1.0
@@ -236,9 +234,7 @@ impl Head for ClassMap {
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
-        let data = outputs
-            .get(self.place.output)
-            .map_or(&[][..], |output| output.data);
+        let data = Output::elements(outputs, self.place.output);
         let cells = MapCells::Classes {
             names: Arc::clone(&self.names),
             cells: self.cells(data),
@@ -265,9 +261,7 @@ fn build_values(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Res
 
 impl Head for ValueMap {
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
-        let data = outputs
-            .get(self.place.output)
-            .map_or(&[][..], |output| output.data);
+        let data = Output::elements(outputs, self.place.output);
         let cells = data.iter().map(|value| value * self.scale).collect();
         map(&self.place, transform, MapCells::Values(cells))
     }

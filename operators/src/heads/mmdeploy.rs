@@ -71,7 +71,7 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
 
 impl MmDeploy {
     fn rows<'a>(&self, outputs: &[Output<'a>]) -> impl Iterator<Item = Row> + use<'a> {
-        let data = |at: usize| outputs.get(at).map_or(&[][..], |output| output.data);
+        let data = |at: usize| Output::elements(outputs, at);
         let rows = data(self.dets).chunks_exact(COLUMNS).take(MAX_SELECTED);
         rows.zip(data(self.labels)).map(|(row, class)| Row {
             class: *class,

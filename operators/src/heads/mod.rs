@@ -72,6 +72,11 @@ impl<'a> Output<'a> {
             data: &data[row * each..(row + 1) * each],
         }
     }
+
+    /// Elements of the output at a place among `outputs`; none if there are fewer outputs.
+    fn elements(outputs: &[Self], place: usize) -> &'a [f32] {
+        outputs.get(place).map_or(&[], |output| output.data)
+    }
 }
 
 /// Whether all numbers are finite; in branch-free blocks, which compile to vector instructions.

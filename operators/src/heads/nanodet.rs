@@ -4,9 +4,9 @@
 //! classes]` and distances as `[cells, 4 * bins]`: a side's distance from the centre of the cell is the expectation of
 //! its bins after softmax, times the stride.
 
-use weir_flow::{HeadOutput, Inference, Rect, Settings};
+use weir_flow::{HeadOutput, Inference, Point, Rect, Settings};
 
-use super::detection::{Candidate, DetectionFilter, best, cell, grid};
+use super::detection::{Candidate, DetectionFilter, best, cell_centre, grid};
 use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::Labels;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
@@ -102,8 +102,7 @@ impl Head for Nanodet {
                 if score < self.filter.threshold {
                     continue;
                 }
-                let at = cell(index, columns);
-                let (x, y) = ((at.x + 0.5) * stride, (at.y + 0.5) * stride);
+                let Point { x, y } = cell_centre(index, columns, level.stride);
                 let side =
                     |side: usize| expectation(&distances[side * self.bins..(side + 1) * self.bins]) * stride;
                 let rect = Rect::new(x - side(0), y - side(1), x + side(2), y + side(3));

@@ -71,7 +71,7 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
 
 impl Paddle {
     fn rows<'a>(&self, outputs: &[Output<'a>]) -> impl Iterator<Item = Row> + use<'a> {
-        let data = outputs.get(self.rows).map_or(&[][..], |output| output.data);
+        let data = Output::elements(outputs, self.rows);
         let count = self
             .count
             .and_then(|count| outputs.get(count)?.data.first().copied());

@@ -34,10 +34,7 @@ fn build(_: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn Head>,
 
 impl Head for PointsHead {
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
-        let (points, _) = outputs
-            .first()
-            .map_or(&[][..], |output| output.data)
-            .as_chunks::<3>();
+        let (points, _) = Output::elements(outputs, 0).as_chunks::<3>();
         // One keypoint without a finite position makes the pose useless for drawing and counting.
         if points.is_empty() || !points.iter().flatten().all(|value| value.is_finite()) {
             return Inference::default();

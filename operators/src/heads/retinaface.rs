@@ -7,7 +7,7 @@
 
 use weir_flow::{HeadOutput, Inference, Point, Points, Settings};
 
-use super::detection::{Candidate, DetectionFilter, cell, centred_rect, grid, sigmoid};
+use super::detection::{Candidate, DetectionFilter, cell_centre, centred_rect, grid, sigmoid};
 use super::input::{BYTES, Input, InputDefaults, ItemTransform};
 use super::labels::Labels;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
@@ -75,10 +75,8 @@ fn build(settings: &Settings, input: &Input, specs: &[OutputSpec]) -> Result<Box
 fn prior_boxes(width: u32, height: u32) -> impl Iterator<Item = (Point, f32)> {
     PRIORS.iter().flat_map(move |(stride, sides)| {
         let (columns, rows) = grid(width, height, *stride);
-        let stride = *stride as f32;
         (0..columns * rows).flat_map(move |index| {
-            let at = cell(index, columns);
-            let centre = Point::new((at.x + 0.5) * stride, (at.y + 0.5) * stride);
+            let centre = cell_centre(index, columns, *stride);
             sides.iter().map(move |side| (centre, *side))
         })
     })
@@ -90,9 +88,7 @@ impl Head for RetinaFace {
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
-        let [boxes, scores, landmarks] = self
-            .ports
-            .map(|port| outputs.get(port).map_or(&[][..], |output| output.data));
+        let [boxes, scores, landmarks] = self.ports.map(|port| Output::elements(outputs, port));
         let (boxes, _) = boxes.as_chunks::<4>();
         let (scores, _) = scores.as_chunks::<2>();
         let (landmarks, _) = landmarks.as_chunks::<10>();

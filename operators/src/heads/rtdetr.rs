@@ -6,7 +6,7 @@
 
 use weir_flow::{HeadOutput, Inference, Rect, Settings};
 
-use super::detection::{Candidate, DetectionFilter, best, centred_rect};
+use super::detection::{Candidate, DetectionFilter, best, centred_rect, finite_range};
 use super::input::{BYTES, Fit, Input, InputDefaults, ItemTransform};
 use super::labels::{DeclaredNames, Labels};
 use super::layouts::{Layout, MAX_SELECTED, boxes_per_cell};
@@ -86,10 +86,7 @@ impl Queries {
     }
 
     fn rows<'a>(&self, outputs: &[Output<'a>]) -> std::slice::ChunksExact<'a, f32> {
-        outputs
-            .first()
-            .map_or(&[][..], |output| output.data)
-            .chunks_exact(self.columns)
+        Output::elements(outputs, 0).chunks_exact(self.columns)
     }
 }
 
@@ -101,10 +98,7 @@ impl Head for Queries {
     fn inspect(&self, outputs: &[Output<'_>], _: &Input) -> Result<Option<String>, String> {
         let range = |from: usize, to: usize| {
             let values = self.rows(outputs).flat_map(move |row| &row[from..to]);
-            let finite = values.filter(|value| value.is_finite());
-            finite.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
-                (low.min(*value), high.max(*value))
-            })
+            finite_range(values.copied())
         };
         let (low, high) = range(0, 4);
         let other = match self.columns {
@@ -186,7 +180,7 @@ pub(super) fn triple(specs: &[OutputSpec]) -> Option<[usize; 3]> {
 
 /// Rows of labels, boxes (corners) and scores.
 pub(super) fn rows<'a>(ports: [usize; 3], outputs: &[Output<'a>]) -> impl Iterator<Item = Row> + use<'a> {
-    let [labels, boxes, scores] = ports.map(|port| outputs.get(port).map_or(&[][..], |output| output.data));
+    let [labels, boxes, scores] = ports.map(|port| Output::elements(outputs, port));
     let each = labels.iter().zip(scores).zip(boxes.chunks_exact(4));
     each.map(|((class, score), sides)| Row {
         class: *class,

@@ -8,7 +8,7 @@
 
 use weir_flow::{HeadOutput, Inference, Point, Points, Rect, Settings};
 
-use super::detection::{Candidate, DetectionFilter, cell, grid};
+use super::detection::{Candidate, DetectionFilter, cell, grid, is_no_probability};
 use super::input::{BYTES, Input, InputDefaults, ItemTransform};
 use super::labels::Labels;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
@@ -125,24 +125,15 @@ fn levels(input: &Input, specs: &[OutputSpec], strides: &[u32], anchors: usize) 
     strides.iter().map(level).collect()
 }
 
-impl Scrfd {
-    /// The scores of a level.
-    fn scores<'a>(level: &Level, outputs: &[Output<'a>]) -> &'a [f32] {
-        outputs
-            .get(level.scores.output)
-            .map_or(&[][..], |output| output.data)
-    }
-}
-
 impl Head for Scrfd {
     fn labels(&self) -> Option<&Labels> {
         Some(&self.filter.labels)
     }
 
     fn inspect(&self, outputs: &[Output<'_>], _: &Input) -> Result<Option<String>, String> {
-        let scores = self.levels.iter().flat_map(|level| Self::scores(level, outputs));
-        let is_none = |score: &&f32| score.is_finite() && !(-0.01..=1.01).contains(*score);
-        match scores.into_iter().find(is_none) {
+        let levels = self.levels.iter();
+        let scores = levels.flat_map(|level| Output::elements(outputs, level.scores.output));
+        match scores.copied().find(|score| is_no_probability(*score)) {
             Some(score) => Err(format!(
                 "a score is {score}, and scores are from 0 to 1: export the model with the sigmoid after its scores"
             )),
@@ -151,7 +142,7 @@ impl Head for Scrfd {
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
-        let data = |values: &Values| outputs.get(values.output).map_or(&[][..], |output| output.data);
+        let data = |values: &Values| Output::elements(outputs, values.output);
         let mut candidates = Vec::new();
         for level in &self.levels {
             let (columns, rows) = grid(transform.width, transform.height, level.stride);

@@ -3,7 +3,7 @@
 
 use weir_flow::{Inference, Rect, Settings};
 
-use super::detection::{Candidate, DetectionFilter};
+use super::detection::{Candidate, DetectionFilter, is_no_probability};
 use super::input::{Input, ItemTransform};
 use super::labels::{DeclaredNames, Labels};
 use super::layouts::Layout;
@@ -68,7 +68,7 @@ pub(super) fn inspect(
 ) -> Result<Option<String>, String> {
     let (mut count, mut largest) = (0, 0.0_f32);
     for row in rows.filter(|row| row.score != 0.0 && row.class >= 0.0) {
-        if row.score.is_finite() && !(-0.01..=1.01).contains(&row.score) {
+        if is_no_probability(row.score) {
             return Err(format!("a score is {}, and scores are from 0 to 1", row.score));
         }
         let is_whole = row.class.fract() == 0.0;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use weir_flow::{COCO_KEY_POINTS, HeadOutput, Inference, KeyPoint, Point, Points, Settings};
 
-use super::detection::{Candidate, DetectionFilter};
+use super::detection::{Candidate, DetectionFilter, is_no_probability};
 use super::input::{Input, ItemTransform};
 use super::labels::Labels;
 use super::selected;
@@ -152,7 +152,7 @@ impl Head for YoloPose {
             for (place, value) in self.rows.extras(data, index).enumerate() {
                 if place % self.values < 2 {
                     largest = largest.max(value);
-                } else if value.is_finite() && !(-0.01..=1.01).contains(&value) {
+                } else if is_no_probability(value) {
                     return Err(format!(
                         "the probability of a key point is {value}: it is no pose model, or one whose points have two values (export \
                          it with `kpt_shape` in its metadata)"

@@ -5,7 +5,7 @@
 
 use weir_flow::{HeadOutput, Inference, Settings};
 
-use super::detection::{Candidate, DetectionFilter, best, cell, centred_rect, grid};
+use super::detection::{Candidate, DetectionFilter, best, cell, centred_rect, finite_range, grid};
 use super::input::{BYTES, Input, ItemTransform};
 use super::labels::Labels;
 use super::settings::{DETECTION_KEYS, INPUT_KEYS, LABEL_KEYS};
@@ -70,11 +70,7 @@ impl Head for Yolox {
             return Ok(None);
         };
         let span = |column: usize| {
-            let values = output.data.chunks_exact(self.channels).map(|row| row[column]);
-            let finite = values.filter(|value| value.is_finite());
-            let (low, high) = finite.fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), value| {
-                (low.min(value), high.max(value))
-            });
+            let (low, high) = finite_range(output.data.chunks_exact(self.channels).map(|row| row[column]));
             (high - low).max(0.0)
         };
         // Offsets of cells are some cells at most, while the centres of decoded boxes are all over the input.
