@@ -284,19 +284,15 @@ impl State {
 
     /// Offset of the next packet. After a jump, the next key frame begins a file with the new offset; until then times continue.
     fn after_jump(&mut self, stream: &Arc<str>, packet: &Packet, offset_ms: f64) -> f64 {
-        let Some(jump) = self.jump.take_if(|_| packet.key) else {
-            let last_ms = self.last_dts_ms.filter(|_| self.jump.is_some() && !packet.sound);
-            let is_plausible = |last_ms: f64| {
-                let step_ms = packet.dts_ms + offset_ms - last_ms;
-                step_ms > 0.0 && step_ms <= MAX_STEP_MS
-            };
-            let Some(last_ms) = last_ms.filter(|last_ms| !is_plausible(*last_ms)) else {
-                return offset_ms;
-            };
-            let continuing_ms = last_ms + USUAL_STEP_MS - packet.dts_ms;
-            self.offset_ms = Some(continuing_ms);
-            return continuing_ms;
-        };
+        match self.jump.take_if(|_| packet.key) {
+            Some(jump) => self.end_jump(stream, &jump, offset_ms),
+            None if self.jump.is_some() && !packet.sound => self.continue_times(packet, offset_ms),
+            None => offset_ms,
+        }
+    }
+
+    /// Reports a jump before its key frame, and returns the offset of that key frame.
+    fn end_jump(&mut self, stream: &Arc<str>, jump: &Jump, offset_ms: f64) -> f64 {
         // Sound before the key frame belongs to the file before it.
         self.release(stream);
         let Some(new_ms) = jump.offset_ms else {
@@ -308,6 +304,20 @@ impl State {
         self.announce(stream);
         self.offset_ms = Some(new_ms);
         new_ms
+    }
+
+    /// Offset of a picture between a jump and its key frame; another one if the step from the last picture is not believed.
+    fn continue_times(&mut self, packet: &Packet, offset_ms: f64) -> f64 {
+        let Some(last_ms) = self.last_dts_ms else {
+            return offset_ms;
+        };
+        let step_ms = packet.dts_ms + offset_ms - last_ms;
+        if step_ms > 0.0 && step_ms <= MAX_STEP_MS {
+            return offset_ms;
+        }
+        let continuing_ms = last_ms + USUAL_STEP_MS - packet.dts_ms;
+        self.offset_ms = Some(continuing_ms);
+        continuing_ms
     }
 
     fn publish(&mut self, stream: &Arc<str>, mut packet: Packet, offset_ms: f64) {
