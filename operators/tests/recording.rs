@@ -16,7 +16,7 @@ use weir_flow::{
 };
 use weir_operators::sinks::sink;
 
-use crate::common::{open, shipped};
+use crate::common::{open, shipped, wait_until};
 use crate::small_disk::SmallDisk;
 
 /// 21:30:05 on 23 November 2026, UTC.
@@ -485,9 +485,7 @@ fn a_full_disk_is_counted_and_recording_goes_on_when_there_is_room() {
     let mut camera = Camera::new("north", &*archive);
     assert!(archive.outage().is_none() && archive.free_bytes().is_some_and(|free| free < 1 << 20));
     camera.play(6_000.0);
-    while archive.counts().get("outages") != Some(&1) {
-        std::thread::yield_now();
-    }
+    wait_until("an outage", || archive.counts().get("outages") == Some(&1));
     let outage = archive.outage().expect("it cannot write");
     assert!(outage.contains("the disk is full"), "{outage}");
     fs::remove_file(&filler).unwrap();

@@ -9,12 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use weir_flow::{PacketTap, Sink, Value};
 
-use crate::common::{open, shipped};
+use crate::common::{open, shipped, wait_until};
 use crate::recording::{frames, open_sink, videos};
 use crate::small_disk::SmallDisk;
-
-/// Time after which a test ends that waits for a file to be removed.
-const LONGEST: Duration = Duration::from_secs(60);
 
 #[allow(clippy::disallowed_methods, reason = "segments are named after the clock")]
 fn utc_ms() -> u64 {
@@ -30,15 +27,6 @@ fn record(archive: &dyn Sink) {
     source.tap_packets(Arc::clone(&tap));
     while let Some(frame) = source.next().unwrap() {
         tap.on_frame(frame.stamp_ms.unwrap(), frame.pts_ms);
-    }
-}
-
-/// Waits until it holds.
-fn wait_until(holds: impl Fn() -> bool) {
-    let deadline = utc_ms() + LONGEST.as_millis() as u64;
-    while !holds() {
-        assert!(utc_ms() < deadline, "it never holds");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -87,7 +75,9 @@ fn old_recordings_are_removed_while_nothing_is_recorded() {
     names.iter().for_each(|name| place(folder.path(), name, 100));
     let mut archive = open_sink("archive", folder.path(), &[("keep", Value::Number(7.0))]);
     let placed = names.map(|name| folder.path().join(format!("north/{name}.mp4")));
-    wait_until(|| placed.iter().all(|path| !path.exists()));
+    wait_until("old recordings are gone", || {
+        placed.iter().all(|path| !path.exists())
+    });
     archive.finish().unwrap();
 }
 

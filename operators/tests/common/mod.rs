@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use weir_flow::{
     Attribute, DeliveredObject, Delivery, Frame, Image, Object, Points, Rect, Settings, Source, StopFlag,
@@ -84,6 +85,17 @@ pub(crate) fn settings(path: &Path) -> Settings {
 pub(crate) fn reopening() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until a condition holds, and fails if it does not hold within a minute.
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    for _ in 0..3_000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it never came: {what}");
 }
 
 /// A clip that ships with the program: 300 frames at 25 a second, of which none refers to a later one.
