@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,8 +9,9 @@ use weir_flow::Frame;
 use weir_operators::sinks::ArchiveReader;
 
 use crate::common::{open, samples_hash};
-use crate::recording::{BEGAN_MS, Camera, open_sink, videos};
+use crate::recording::{Camera, open_sink, videos};
 use crate::recordings::{quarters, turn};
+use crate::sound::exported;
 
 /// Writes a clip of the outputs of FFmpeg's filters; `false` where FFmpeg is missing.
 fn write(path: &Path, filter: &str, encoder: &[&str]) -> bool {
@@ -21,7 +21,9 @@ fn write(path: &Path, filter: &str, encoder: &[&str]) -> bool {
         .args(encoder)
         .arg(path)
         .status();
-    written.is_ok_and(|status| status.success())
+    let Ok(status) = written else { return false };
+    assert!(status.success(), "{}", path.display());
+    true
 }
 
 fn frames(path: &Path) -> Vec<Frame> {
@@ -45,12 +47,7 @@ fn recorded(clip: &Path, folder: &Path) -> [PathBuf; 2] {
     let segments = videos(folder);
     assert_eq!(segments.len(), 1, "{segments:?}");
     let reader = ArchiveReader::of_stream(folder, "north");
-    let mut export = reader.export((BEGAN_MS, BEGAN_MS + 60_000)).unwrap();
-    let mut bytes = Vec::new();
-    export.read_to_end(&mut bytes).unwrap();
-    let exported = folder.join("export.mp4");
-    std::fs::write(&exported, bytes).unwrap();
-    [segments[0].clone(), exported]
+    [segments[0].clone(), exported(folder, &reader, 0)]
 }
 
 fn assert_kept(clip: &Path, size: (u32, u32)) {

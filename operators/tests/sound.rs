@@ -160,9 +160,9 @@ fn clips_of_incidents_have_sound_from_before_them_on() {
 }
 
 /// Exports what an archive recorded from `from_ms` after its beginning on, and returns the path of the video.
-fn exported(folder: &TempDir, reader: &ArchiveReader, from_ms: u64) -> PathBuf {
+pub(crate) fn exported(folder: &Path, reader: &ArchiveReader, from_ms: u64) -> PathBuf {
     let mut export = reader.export((BEGAN_MS + from_ms, BEGAN_MS + 60_000)).unwrap();
-    let path = folder.path().join("export.mp4");
+    let path = folder.join("export.mp4");
     let mut bytes = Vec::new();
     export.read_to_end(&mut bytes).unwrap();
     std::fs::write(&path, bytes).unwrap();
@@ -178,7 +178,7 @@ fn exports_and_listings_have_the_sound_of_segments() {
     let names = reader.names().unwrap();
     let described = reader.describe(&names[0], &SegmentCache::default()).unwrap();
     assert!(described.unwrap().mime.ends_with(",mp4a.40.2\""));
-    let exported = exported(&folder, &reader, 1_000);
+    let exported = exported(folder.path(), &reader, 1_000);
     let (video, sound) = in_step(&exported);
     assert_eq!(video.packets.len(), 300);
     assert!((sound.end_s - 12.0).abs() < 0.3, "{}", sound.end_s);
@@ -203,7 +203,7 @@ fn an_export_goes_on_where_sound_begins_stops_or_changes() {
         std::fs::copy(&videos(&recorded)[0], all.join(name)).unwrap();
     }
     let reader = ArchiveReader::of_stream(&folder.path().join("all"), "north");
-    let exported = exported(&folder, &reader, 0);
+    let exported = exported(folder.path(), &reader, 0);
     assert_eq!(track(&exported, "v").unwrap().packets.len(), 900);
     let sound = track(&exported, "a").unwrap();
     assert!((sound.begin_s() - 12.0).abs() < 0.3, "{}", sound.begin_s());
