@@ -20,14 +20,18 @@ fn ffmpeg(arguments: &[&str]) -> Command {
     command
 }
 
-/// A clip whose index comes first, with a key picture each second.
+/// Encodes a test picture for that many seconds, with a key picture each second.
+fn encode(seconds: &str) -> Command {
+    let mut command = ffmpeg(&["-f", "lavfi", "-i", "testsrc2=size=160x90:rate=10", "-t", seconds]);
+    command.args(["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"]);
+    command.args(["-g", "10"]);
+    command
+}
+
+/// A clip whose index comes first.
 fn write_clip(folder: &Path) -> PathBuf {
     let clip = folder.join("clip.mp4");
-    let made = ffmpeg(&["-f", "lavfi", "-i", "testsrc2=size=160x90:rate=10", "-t", "3"])
-        .args(["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"])
-        .args(["-g", "10", "-movflags", "+faststart"])
-        .arg(&clip)
-        .status();
+    let made = encode("3").args(["-movflags", "+faststart"]).arg(&clip).status();
     assert!(made.unwrap().success());
     clip
 }
@@ -111,17 +115,7 @@ fn a_file_over_http_and_segments_of_hls_are_read_to_their_end() {
 fn a_live_list_of_hls_goes_on_and_gives_each_picture_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();
-    let segmented = ffmpeg(&["-f", "lavfi", "-i", "testsrc2=size=160x90:rate=10", "-t", "6"])
-        .args([
-            "-c:v",
-            "libx264",
-            "-preset",
-            "ultrafast",
-            "-pix_fmt",
-            "yuv420p",
-            "-g",
-            "10",
-        ])
+    let segmented = encode("6")
         .args(["-f", "hls", "-hls_time", "1", "-hls_list_size", "0"])
         .arg(path.join("all.m3u8"))
         .status();

@@ -42,10 +42,14 @@ fn clip() -> PathBuf {
 }
 
 fn weir(folder: &Path, path: &str, arguments: &[&str]) -> Output {
-    let clip = clip();
     let graph = GRAPH
-        .replace("CLIP", clip.to_str().unwrap())
+        .replace("CLIP", clip().to_str().unwrap())
         .replace("PATH", path);
+    weir_with(&graph, folder, arguments)
+}
+
+/// Runs the program in a folder, with this graph in it.
+fn weir_with(graph: &str, folder: &Path, arguments: &[&str]) -> Output {
     std::fs::write(folder.join("graph.toml"), graph).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(arguments).current_dir(folder).env_remove("RUST_LOG");
@@ -89,16 +93,12 @@ fn a_run_records_every_packet_of_its_sources() {
 fn folders_of_two_sinks_that_may_lie_in_each_other_are_refused_before_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let clips = "\n[sinks.clips]\ntype = \"clips\"\npath = \"rec/clips/{stream}\"\ninputs = [\"look\"]\n";
-    let graph = GRAPH.replace("CLIP", clip().to_str().unwrap()) + clips;
+    let clip = clip();
+    let clip = clip.to_str().unwrap();
+    let graph = GRAPH.replace("CLIP", clip) + clips;
+    let run = ["replay", "graph.toml", clip, "--speed", "max"];
     for (path, is_refused) in [("rec/{stream}", true), ("rec/all/{stream}", false)] {
-        std::fs::write(folder.path().join("graph.toml"), graph.replace("PATH", path)).unwrap();
-        let mut run = Command::new(env!("CARGO_BIN_EXE_weir"));
-        run.args(["replay", "graph.toml", clip().to_str().unwrap(), "--speed", "max"]);
-        let ran = run
-            .current_dir(folder.path())
-            .env_remove("RUST_LOG")
-            .output()
-            .unwrap();
+        let ran = weir_with(&graph.replace("PATH", path), folder.path(), &run);
         let said = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.success(), !is_refused, "{path}: {said}");
         assert_eq!(
@@ -125,13 +125,7 @@ fn with_tone(folder: &Path, source: &str, sink: &str) -> Vec<PathBuf> {
     let graph = GRAPH
         .replace("uri = \"CLIP\"", &format!("uri = \"tone.mov\"\n{source}"))
         .replace("path = \"PATH\"", &format!("path = \"archive\"\n{sink}"));
-    std::fs::write(folder.join("graph.toml"), graph).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command
-        .args(["run", "graph.toml"])
-        .current_dir(folder)
-        .env_remove("RUST_LOG");
-    let ran = command.output().unwrap();
+    let ran = weir_with(&graph, folder, &["run", "graph.toml"]);
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let Ok(found) = std::fs::read_dir(folder.join("archive/camera")) else {
         return Vec::new();
@@ -184,10 +178,7 @@ fn sinks_with_sound_of_sources_without_it_are_named() {
     let graph = GRAPH
         .replace("CLIP", clip().to_str().unwrap())
         .replace("path = \"PATH\"", "path = \"archive\"\nsound = true");
-    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command.args(["check", "graph.toml"]).current_dir(folder.path());
-    let checked = command.output().unwrap();
+    let checked = weir_with(&graph, folder.path(), &["check", "graph.toml"]);
     let said =
         String::from_utf8_lossy(&checked.stderr).into_owned() + &String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success(), "{said}");
