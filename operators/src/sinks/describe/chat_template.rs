@@ -10,7 +10,7 @@ use minijinja::value::{Kwargs, Value as Any, ValueKind, from_args};
 use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Value, json};
 
-use super::super::webhook::{Tag, each_tag, environment_without_filters, json_of, rendered, text_of};
+use super::super::webhook::{Tag, common_environment, each_tag, json_of, rendered, text_of};
 use crate::model::chat::ChatTexts;
 
 /// Bytes of a prompt with its marks, and of each text that a filter makes.
@@ -214,17 +214,18 @@ fn bounded(text: String) -> Result<Any, Error> {
     if text.len() <= MAX_TEXT {
         return Ok(Any::from(text));
     }
-    let reason = format!("a filter makes a text of more than {MAX_TEXT} bytes");
-    Err(Error::new(ErrorKind::InvalidOperation, reason))
+    Err(refused(format!(
+        "a filter makes a text of more than {MAX_TEXT} bytes"
+    )))
 }
 
 fn refused(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, reason.into())
 }
 
-/// Filters, tests and functions that chat templates use.
+/// Filters, tests and functions that chat templates use beside the common ones.
 fn environment<'source>() -> Environment<'source> {
-    let mut environment = environment_without_filters();
+    let mut environment = common_environment();
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
     environment.set_formatter(|out, _state, value| out.write_str(&text_of(value)).map_err(Error::from));
@@ -232,13 +233,6 @@ fn environment<'source>() -> Environment<'source> {
     environment.add_function("raise_exception", |reason: String| {
         Err::<Any, Error>(refused(reason))
     });
-    let is_nothing = |value: &Any| value.is_undefined() || value.is_none();
-    environment.add_filter(
-        "default",
-        move |value: Any, other: Any| {
-            if is_nothing(&value) { other } else { value }
-        },
-    );
     environment.add_filter("capitalize", |value: Any| {
         let text = text_of(&value);
         let mut rest = text.chars();
@@ -267,7 +261,6 @@ fn environment<'source>() -> Environment<'source> {
         last.and_then(|last| value.get_item_by_index(last).ok())
             .unwrap_or_default()
     });
-    environment.add_filter("length", |value: Any| value.len().unwrap_or(0));
     environment.add_filter("list", |value: Any| {
         Ok::<_, Error>(value.try_iter()?.collect::<Vec<Any>>())
     });
@@ -298,7 +291,6 @@ fn environment<'source>() -> Environment<'source> {
     environment.add_filter("string", |value: Any| bounded(text_of(&value)));
     // Key words say how the JSON is laid out.
     environment.add_filter("tojson", |value: Any, _layout: Kwargs| bounded(json_of(&value)?));
-    environment.add_filter("trim", |value: Any| text_of(&value).trim().to_owned());
     environment.add_filter("upper", |value: Any| bounded(text_of(&value).to_uppercase()));
     let kind = |kind: ValueKind| move |value: Any| value.kind() == kind;
     environment.add_test("string", kind(ValueKind::String));

@@ -17,7 +17,7 @@ pub(super) use self::encoding::shortened;
 pub(super) use self::form::{fault, zone};
 pub(super) use self::keys::CA_FILE;
 pub(super) use self::request::{agent, checked_tls, is_unreached, read};
-pub(super) use self::template::{Escape, Template, environment_without_filters, json_of, rendered, text_of};
+pub(super) use self::template::{Escape, Template, common_environment, json_of, rendered, text_of};
 pub(super) use self::template_scan::{Tag, each_tag};
 
 use std::path::PathBuf;

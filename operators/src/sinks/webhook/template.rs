@@ -138,11 +138,19 @@ impl io::Write for Bounded {
     }
 }
 
-/// An environment with a bound on steps, in which what is missing is empty. It has tests of presence and no filters.
-pub(in crate::sinks) fn environment_without_filters<'source>() -> Environment<'source> {
+/// An environment with a bound on steps, in which missing values are empty. It has tests of presence, and filters that lengthen no text.
+pub(in crate::sinks) fn common_environment<'source>() -> Environment<'source> {
     let mut environment = Environment::empty();
     environment.set_fuel(Some(MAX_STEPS));
     environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment.add_filter(
+        "default",
+        |value: Any, other: Any| {
+            if is_nothing(&value) { other } else { value }
+        },
+    );
+    environment.add_filter("length", |value: Any| value.len().unwrap_or(0));
+    environment.add_filter("trim", |value: Any| text_of(&value).trim().to_owned());
     environment.add_test("defined", |value: Any| !value.is_undefined());
     environment.add_test("none", |value: Any| value.is_none());
     environment.add_test("undefined", |value: Any| value.is_undefined());
@@ -151,19 +159,13 @@ pub(in crate::sinks) fn environment_without_filters<'source>() -> Environment<'s
 
 fn environment<'source>(escape: Escape) -> Environment<'source> {
     // An attribute that one event lacks costs no alarm.
-    let mut environment = environment_without_filters();
+    let mut environment = common_environment();
     environment.set_formatter(move |out, _state, value| {
         let text = text_of(value);
         let is_inner = escape == Escape::Json && value.kind() == ValueKind::String && !value.is_safe();
         let text = if is_inner { json_inner(&text) } else { text };
         out.write_str(&text).map_err(Error::from)
     });
-    environment.add_filter(
-        "default",
-        |value: Any, other: Any| {
-            if is_nothing(&value) { other } else { value }
-        },
-    );
     environment.add_filter("join", |value: Any, separator: Option<String>| {
         let separator = separator.unwrap_or_default();
         match value.try_iter() {
@@ -174,11 +176,9 @@ fn environment<'source>(escape: Escape) -> Environment<'source> {
             Err(_) => text_of(&value),
         }
     });
-    environment.add_filter("length", |value: Any| value.len().unwrap_or(0));
     environment.add_filter("lower", |value: Any| text_of(&value).to_lowercase());
     environment.add_filter("round", |value: Any, digits: Option<u32>| round(value, digits));
     environment.add_filter("tojson", |value: Any| json_of(&value).map(Any::from_safe_string));
-    environment.add_filter("trim", |value: Any| text_of(&value).trim().to_owned());
     environment.add_filter("truncate", |value: Any, characters: usize| {
         text_of(&value).chars().take(characters).collect::<String>()
     });
