@@ -4,6 +4,7 @@
 use weir_flow::Element;
 
 use super::ports::{listed, whole};
+use super::run::Numbers;
 use crate::model::runtime::{NamedInput, OrtSession, TensorPort};
 
 /// An open model of embeddings.
@@ -119,16 +120,11 @@ impl Embedder {
     }
 
     fn run(&mut self, ids: &[u32], features: &[f32]) -> Result<Vec<f32>, String> {
-        let wide: Vec<i64> = ids.iter().map(|id| i64::from(*id)).collect();
-        let narrow: Vec<i32> = ids.iter().map(|id| id.cast_signed()).collect();
         let shape = [1, ids.len()];
         let feature_shape = [features.len() / self.width, self.width];
         let (name, element) = &self.ids;
-        let tokens = match element {
-            Element::I32 => NamedInput::I32(&shape, &narrow),
-            _ => NamedInput::I64(&shape, &wide),
-        };
-        let mut inputs = vec![(name.as_str(), tokens)];
+        let tokens = Numbers::of_tokens(ids, *element);
+        let mut inputs = vec![(name.as_str(), tokens.input(*element, &shape))];
         if let Some(name) = &self.features {
             inputs.push((name, NamedInput::F32(&feature_shape, features)));
         }

@@ -33,12 +33,19 @@ impl RunPast<'_> {
 
 /// Whole numbers, in the width that an input has.
 #[derive(Default)]
-struct Numbers {
+pub(super) struct Numbers {
     wide: Vec<i64>,
     narrow: Vec<i32>,
 }
 
 impl Numbers {
+    pub(super) fn of_tokens(ids: &[u32], element: Element) -> Self {
+        let mut numbers = Self::default();
+        numbers.wide.extend(ids.iter().map(|id| i64::from(*id)));
+        numbers.narrow_for(element);
+        numbers
+    }
+
     fn narrow_for(&mut self, element: Element) {
         self.narrow.clear();
         if element == Element::I32 {
@@ -50,7 +57,7 @@ impl Numbers {
         }
     }
 
-    fn input<'a>(&'a self, element: Element, shape: &'a [usize]) -> NamedInput<'a> {
+    pub(super) fn input<'a>(&'a self, element: Element, shape: &'a [usize]) -> NamedInput<'a> {
         match element {
             Element::I32 => NamedInput::I32(shape, &self.narrow),
             _ => NamedInput::I64(shape, &self.wide),
