@@ -139,15 +139,21 @@ impl PictureEncoder {
         self.elements.resize(self.spec.len(), 0.0);
         self.sampler.stretch(image, &from, &self.spec, &mut self.elements);
         let mut inputs = vec![(self.pixels.as_str(), NamedInput::F32(&self.shape, &self.elements))];
-        // All pixels are those of the picture: it fills the input.
-        let pixels = self.spec.width as usize * self.spec.height as usize;
-        let (flags, numbers) = (vec![true; pixels], vec![1_i64; pixels]);
         let colour = self.shape.len() - 3;
         let mask_shape: Vec<usize> = [&self.shape[..colour], &self.shape[colour + 1..]].concat();
+        let (mut flags, mut numbers) = (Vec::new(), Vec::new());
         if let Some((name, element)) = &self.mask {
+            // All pixels are those of the picture: it fills the input.
+            let pixels = self.spec.width as usize * self.spec.height as usize;
             let mask = match element {
-                Element::Bool => NamedInput::Bool(&mask_shape, &flags),
-                _ => NamedInput::I64(&mask_shape, &numbers),
+                Element::Bool => {
+                    flags.resize(pixels, true);
+                    NamedInput::Bool(&mask_shape, &flags)
+                }
+                _ => {
+                    numbers.resize(pixels, 1);
+                    NamedInput::I64(&mask_shape, &numbers)
+                }
             };
             inputs.push((name, mask));
         }
