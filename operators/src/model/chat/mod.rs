@@ -113,9 +113,11 @@ impl ChatModel {
             };
             let session = OrtSession::open_with(&bytes, DeviceKind::Cpu, &options);
             let session = session.map_err(|error| format!("{}: {error}", path.display()))?;
-            Ok::<_, String>((session, numbers_columns(&bytes)))
+            Ok::<_, String>((session, bytes))
         };
-        let (session, numbers_columns) = open(&files.decoder)?;
+        let (session, bytes) = open(&files.decoder)?;
+        let numbers_columns = numbers_columns(&bytes);
+        drop(bytes);
         let of_decoder = |reason: String| format!("decoder {}: {reason}", files.decoder.display());
         let mut ports = Ports::find(&session, &files.ports).map_err(of_decoder)?;
         ports.is_exact = numbers_columns || ports.positions.is_none();
