@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Element, Tensor};
 
+use super::generate::listed;
 use super::read_model;
 use super::runtime::{OrtSession, TensorPort, floats};
 use tokens::Tokens;
@@ -84,12 +85,8 @@ impl TextEncoder {
 
 /// The inputs of an encoder, all of which are filled.
 fn inputs(ports: &[TensorPort]) -> Result<Vec<(Arc<str>, Element)>, String> {
-    let listed = || {
-        let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
-        names.join(", ")
-    };
     if !ports.iter().any(|port| port.name == IDS) {
-        return Err(format!("none of its inputs {} is {IDS}", listed()));
+        return Err(format!("none of its inputs {} is {IDS}", listed(ports)));
     }
     let filled = ports.iter().map(|port| match port.element {
         Some(element @ (Element::I64 | Element::I32)) if [IDS, MASK].contains(&&*port.name) => {
@@ -97,7 +94,7 @@ fn inputs(ports: &[TensorPort]) -> Result<Vec<(Arc<str>, Element)>, String> {
         }
         _ => Err(format!(
             "it takes {}; only {IDS} and {MASK} of whole numbers are filled: export the text encoder without the rest of the model",
-            listed()
+            listed(ports)
         )),
     });
     filled.collect()
@@ -111,10 +108,9 @@ fn output(ports: &[TensorPort]) -> Result<usize, String> {
     let only = || (ports.len() == 1).then_some(0);
     let found = found.or_else(only).filter(|index| is_float(&ports[*index]));
     found.ok_or_else(|| {
-        let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
         format!(
             "none of its outputs {} is one of {} in floating point",
-            names.join(", "),
+            listed(ports),
             OUTPUTS.join(", ")
         )
     })
@@ -199,7 +195,9 @@ mod tokens {
 
         /// Ids of a text, and 1 for each that is no padding.
         pub(super) fn of(&self, text: &str) -> Result<(Vec<u32>, Vec<u32>), String> {
-            let encoded = self.0.encode(text, true).map_err(|error| error.to_string())?;
+            let encoded = tokenizer_file::guarded(|| self.0.encode(text, true));
+            let encoded = encoded.map_err(|reason| format!("tokenizer.json: {reason}"))?;
+            let encoded = encoded.map_err(|error| error.to_string())?;
             match encoded.get_ids().len() {
                 0 => Err("the text has no tokens".to_owned()),
                 count if count > MAX_TOKENS => {
