@@ -42,5 +42,7 @@ mod sound_tracks;
 mod tables;
 #[path = "../../tests/shared/tiny_chat.rs"]
 mod tiny_chat;
+#[path = "../../tests/shared/tiny_encoders.rs"]
+mod tiny_encoders;
 #[path = "../../tests/shared/tiny_onnx.rs"]
 mod tiny_onnx;

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::tiny_encoders::tokenizer_of;
 use crate::tiny_onnx::{BOOL, FLOAT, INT64, Message, message, model, node, tensor, value};
 
 /// Words by token.
@@ -219,11 +220,6 @@ impl TinyDecoder {
 }
 
 fn tokenizer() -> String {
-    let words: Vec<String> = WORDS
-        .iter()
-        .enumerate()
-        .map(|(number, word)| format!("\"{word}\": {number}"))
-        .collect();
     let special = |id: usize| {
         format!(
             "{{\"id\": {id}, \"content\": \"{}\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \
@@ -231,15 +227,7 @@ fn tokenizer() -> String {
             WORDS[id]
         )
     };
-    format!(
-        "{{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [{}, {}], \
-         \"normalizer\": {{\"type\": \"Lowercase\"}}, \"pre_tokenizer\": {{\"type\": \"Whitespace\"}}, \
-         \"post_processor\": null, \"decoder\": null, \
-         \"model\": {{\"type\": \"WordLevel\", \"vocab\": {{{}}}, \"unk_token\": \"[UNK]\"}}}}",
-        special(2),
-        special(3),
-        words.join(", ")
-    )
+    tokenizer_of(WORDS, &[special(2), special(3)].join(", "))
 }
 
 const TEMPLATE: &str = "{% for message in messages %}{{ message['role'] }} {% for part in message['content'] %}\

@@ -70,12 +70,17 @@ pub(crate) fn text_encoder() -> Vec<u8> {
 
 /// The `tokenizer.json` of the text encoder.
 pub(crate) fn tokenizer() -> String {
-    let words = WORDS.iter().enumerate();
+    tokenizer_of(WORDS.map(|(word, _)| word), "")
+}
+
+/// A `tokenizer.json` of words in the order of their numbers. `added`: entries of tokens with a meaning of their own.
+pub(crate) fn tokenizer_of<'a>(words: impl IntoIterator<Item = &'a str>, added: &str) -> String {
+    let words = words.into_iter().enumerate();
     let words: Vec<String> = words
-        .map(|(number, (word, _))| format!("\"{word}\": {number}"))
+        .map(|(number, word)| format!("\"{word}\": {number}"))
         .collect();
     format!(
-        "{{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [], \
+        "{{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": [{added}], \
          \"normalizer\": {{\"type\": \"Lowercase\"}}, \"pre_tokenizer\": {{\"type\": \"Whitespace\"}}, \
          \"post_processor\": null, \"decoder\": null, \
          \"model\": {{\"type\": \"WordLevel\", \"vocab\": {{{}}}, \"unk_token\": \"[UNK]\"}}}}",

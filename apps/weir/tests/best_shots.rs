@@ -12,15 +12,6 @@ use serde_json::Value;
 use crate::common::{has_runtime, room};
 
 const GRAPH: &str = r#"
-[app]
-name = "best-shots"
-slo = "10s"
-
-[sources.room]
-uri = "CLIP"
-mode = "lossless"
-sample = "5fps"
-
 [transforms.pictures]
 type = "best-shot"
 inputs = ["tracks"]
@@ -56,7 +47,7 @@ fn clips_and_lines_of_incidents_have_the_best_pictures_of_their_objects() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("graph.toml"), room::graph(GRAPH, "room")).unwrap();
+    std::fs::write(folder.path().join("graph.toml"), room::of_room(GRAPH)).unwrap();
     let ran = Command::new(env!("CARGO_BIN_EXE_weir"))
         .args(["replay", "graph.toml"])
         .arg(room::clip())

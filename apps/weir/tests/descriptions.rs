@@ -9,19 +9,11 @@ use tempfile::TempDir;
 use crate::chat_server::{Act, ChatServer};
 use crate::common::json_schema::{check, undescribed};
 use crate::common::service::{self, Service};
-use crate::common::{has_runtime, room, stderr};
+use crate::common::{has_runtime, report, room, stderr};
 
 const KEY: &str = "sk-SECRET0123456789";
 
 const GRAPH: &str = r#"
-[app]
-name = "described"
-slo = "10s"
-
-[sources.room]
-uri = "CLIP"
-mode = "lossless"
-sample = "5fps"
 SOURCE
 
 [transforms.pictures]
@@ -68,7 +60,7 @@ fn chat_server() -> ChatServer {
 /// A folder with the graph and the key.
 fn folder(server: &ChatServer, source: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let graph = room::graph(GRAPH, "room")
+    let graph = room::of_room(GRAPH)
         .replace("URL", &server.url())
         .replace("SOURCE", source);
     std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
@@ -107,8 +99,7 @@ fn described_incidents_are_lines_and_the_key_is_nowhere() {
     let folder = folder(&server, "");
     let ran = weir(&folder, "run graph.toml --report report.json");
     assert!(ran.status.success(), "{}", stderr(&ran));
-    let report = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
-    let report: Value = serde_json::from_str(&report).unwrap();
+    let report = report(&folder.path().join("report.json"));
     let counts = |sink: &str, name: &str| report["sinks"][sink]["counts"][name].as_u64().unwrap();
     let answered = counts("words", "answered");
     assert!(answered > 0 && counts("words", "tokens_in") == 100 * answered);

@@ -4,19 +4,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::service;
-use crate::common::{has_runtime, room, stderr};
+use crate::common::{has_runtime, report, room, stderr};
 use crate::tiny_chat::{TinyChat, TinyDecoder};
 
 const GRAPH: &str = r#"
-[app]
-name = "described"
-slo = "10s"
-
-[sources.room]
-uri = "CLIP"
-mode = "lossless"
-sample = "5fps"
-
 [transforms.pictures]
 type = "best-shot"
 inputs = ["tracks"]
@@ -46,7 +37,7 @@ const DECODER: TinyDecoder = TinyDecoder {
 /// A folder with the graph and the model.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("graph.toml"), room::graph(GRAPH, "room")).unwrap();
+    std::fs::write(folder.path().join("graph.toml"), room::of_room(GRAPH)).unwrap();
     TinyChat(&folder.path().join("tiny")).write_optimum(DECODER);
     folder
 }
@@ -62,8 +53,7 @@ fn local_model_describes_incidents_in_events() {
         .output()
         .unwrap();
     assert!(ran.status.success(), "{}", stderr(&ran));
-    let report = std::fs::read_to_string(folder.path().join("report.json")).unwrap();
-    let report: Value = serde_json::from_str(&report).unwrap();
+    let report = report(&folder.path().join("report.json"));
     let counts = &report["sinks"]["words"]["counts"];
     let answered = counts["answered"].as_u64().unwrap();
     assert!(answered > 0, "{counts}");

@@ -2,6 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+/// The clip as a source of five frames a second, none of which is dropped.
+const ROOM: &str = r#"
+[app]
+name = "room"
+slo = "10s"
+
+[sources.room]
+uri = "CLIP"
+mode = "lossless"
+sample = "5fps"
+"#;
+
 /// Detector, tracker and a zone of the whole picture.
 const PERSONS: &str = r#"
 [models.detector]
@@ -26,6 +38,11 @@ points = [[0, 0], [1, 0], [1, 1], [0, 1]]
 
 pub(crate) fn clip() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../videos/live-room.mp4")
+}
+
+/// A graph of the clip as the source `room`. `text` may begin with more keys of that source.
+pub(crate) fn of_room(text: &str) -> String {
+    graph(&[ROOM, text].concat(), "room")
 }
 
 /// A graph whose text has CLIP for the clip, with the modules `objects` and `tracks` and the transform `here` of a source.
