@@ -1,11 +1,9 @@
 //! From the outputs of modules to the objects of a delivery: numbered from 0, each with all its attributes.
 
-use std::collections::BTreeMap;
-
 use weir_flow::{DeliveredObject, Object, ObjectRef, RequestResults, TrackState};
 
 /// The objects that are taken, in the order of modules, each with its track and the attributes of modules that give some; and
-/// their names, by number. Candidates are there only where they are asked for, or confirmed: `track` gives the track of an
+/// their names, ascending, by number. Candidates are there only where they are asked for, or confirmed: `track` gives the track of an
 /// object, and whether that is so.
 pub(crate) fn assemble(
     results: &RequestResults,
@@ -14,7 +12,6 @@ pub(crate) fn assemble(
     candidates: bool,
     track: impl Fn(ObjectRef) -> (Option<TrackState>, bool),
 ) -> (Vec<DeliveredObject>, Vec<ObjectRef>) {
-    let mut numbers: BTreeMap<ObjectRef, u32> = BTreeMap::new();
     let mut objects: Vec<DeliveredObject> = Vec::new();
     let mut names: Vec<ObjectRef> = Vec::new();
     for (name, object) in results
@@ -26,11 +23,9 @@ pub(crate) fn assemble(
         if candidate && !candidates {
             continue;
         }
-        let id = objects.len() as u32;
-        numbers.insert(name, id);
         names.push(name);
         objects.push(DeliveredObject {
-            id,
+            id: objects.len() as u32,
             object: Object {
                 candidate,
                 ..object.clone()
@@ -40,16 +35,16 @@ pub(crate) fn assemble(
             track,
         });
     }
+    // Results have their objects in the order of names.
+    let number = |name: &ObjectRef| names.binary_search(name).ok();
     for labelled in &mut objects {
-        labelled.parent = labelled
-            .object
-            .parent
-            .and_then(|parent| numbers.get(&parent).copied());
+        let parent = labelled.object.parent.as_ref().and_then(number);
+        labelled.parent = parent.map(|parent| parent as u32);
     }
     for (_, output) in results.outputs().filter(|(module, _)| gives(*module)) {
         for attribute in &output.attributes {
-            if let Some(&id) = numbers.get(&attribute.object) {
-                objects[id as usize]
+            if let Some(number) = number(&attribute.object) {
+                objects[number]
                     .attributes
                     .push((attribute.name.clone(), attribute.attribute.clone()));
             }

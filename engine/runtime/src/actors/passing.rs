@@ -7,7 +7,7 @@ use actix::Recipient;
 use weir_analytics::transforms::TransformKind;
 use weir_analytics::{AnalyticsPlan, FrameAnalytics, FrameTime, ProgramIncidents};
 use weir_flow::{
-    Attribute, DeliveredObject, Delivery, ObjectRef, ProgramAnswer, RequestResults, TransformPrograms,
+    AttributeChange, DeliveredObject, Delivery, ObjectRef, ProgramAnswer, RequestResults, TransformPrograms,
 };
 use weir_policy::TransformReport;
 
@@ -52,9 +52,9 @@ impl Programs {
             let followed = trackers.filter_map(|tracker| plan.trackers.get(*tracker as usize));
             let mut modules = transform.modules.clone();
             modules.extend(followed.flat_map(|tracker| &tracker.modules));
-            let known = self.by_graph.values().flatten();
-            let mut same = known.filter(|known| known.transform == *transform && known.modules == modules);
-            if let Some(same) = same.next() {
+            let mut known = self.by_graph.values().flatten();
+            let same = known.find(|known| known.transform == *transform && known.modules == modules);
+            if let Some(same) = same {
                 programs.push(Arc::clone(same));
                 continue;
             }
@@ -78,10 +78,10 @@ impl Programs {
     }
 
     /// The programs of a graph that see a stream.
-    pub(in crate::actors) fn of(&self, graph: u32, stream: &str) -> Vec<Arc<Program>> {
+    pub(in crate::actors) fn of(&self, graph: u32, stream: &str) -> impl Iterator<Item = &Program> {
         let programs = self.by_graph.get(&graph).into_iter().flatten();
-        let follow = |program: &&Arc<Program>| program.transform.streams.follow(stream);
-        programs.filter(follow).cloned().collect()
+        let programs = programs.map(|program| &**program);
+        programs.filter(move |program| program.transform.streams.follow(stream))
     }
 
     /// Ends those that no other graph has.
@@ -113,6 +113,7 @@ impl Programs {
 }
 
 /// A delivery that a program sees.
+#[derive(Debug)]
 pub(in crate::actors) struct ProgramCall {
     pub(in crate::actors) transform: Arc<str>,
     pub(in crate::actors) delivery: Arc<Delivery>,
@@ -123,6 +124,7 @@ pub(in crate::actors) struct ProgramCall {
 }
 
 /// A frame on its way to sinks.
+#[derive(Debug)]
 pub(in crate::actors) struct PassingFrame {
     pub(in crate::actors) request: Arc<Request>,
     pub(in crate::actors) results: RequestResults,
@@ -131,11 +133,8 @@ pub(in crate::actors) struct PassingFrame {
     pub(in crate::actors) time_ms: u64,
     pub(in crate::actors) calls: Vec<ProgramCall>,
     /// Attributes that programs gave, by transform.
-    pub(in crate::actors) changes: BTreeMap<Arc<str>, Vec<(ObjectRef, NamedChanges)>>,
+    pub(in crate::actors) changes: BTreeMap<Arc<str>, Vec<(ObjectRef, Vec<AttributeChange>)>>,
 }
-
-/// Attributes by name; `None` removes one.
-pub(in crate::actors) type NamedChanges = Vec<(Arc<str>, Option<Attribute>)>;
 
 impl PassingFrame {
     pub(in crate::actors) fn new(
@@ -156,6 +155,7 @@ impl PassingFrame {
 }
 
 /// Output of a stream that waits for its turn.
+#[derive(Debug)]
 pub(in crate::actors) enum Passing {
     Frame(Box<PassingFrame>),
     /// Tracks and incidents without a frame.
@@ -169,15 +169,6 @@ pub(in crate::actors) struct PassingNotice {
     pub(in crate::actors) found: FrameAnalytics,
     /// Whether all incidents of the stream end.
     pub(in crate::actors) closes: bool,
-}
-
-impl std::fmt::Debug for Passing {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Frame(frame) => write!(formatter, "Frame({})", frame.request.id.0),
-            Self::Notice(notice) => write!(formatter, "{notice:?}"),
-        }
-    }
 }
 
 impl Passing {
@@ -230,13 +221,13 @@ pub(in crate::actors) fn take_answers(
     }
 }
 
-/// Gives an object the attributes that a program gave it.
+/// Gives an object the attributes that a program gave it. `refs` are the names of the objects, ascending.
 pub(in crate::actors) fn apply(
-    (object, named): &(ObjectRef, NamedChanges),
+    (object, named): &(ObjectRef, Vec<AttributeChange>),
     refs: &[ObjectRef],
     objects: &mut [DeliveredObject],
 ) {
-    let place = refs.iter().position(|known| known == object);
+    let place = refs.binary_search(object).ok();
     let Some(delivered) = place.and_then(|place| objects.get_mut(place)) else {
         return;
     };
@@ -250,5 +241,6 @@ pub(in crate::actors) fn apply(
     }
 }
 
-/// Outputs of a stream that wait for programs, in their order.
+/// Outputs of a stream that wait for programs, in their order: as many frames as the stream may have in flight, because each
+/// holds the permit of its request.
 pub(in crate::actors) type PassingOutputs = VecDeque<Passing>;

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use actix::Handler;
 use weir_analytics::ProgramIncidents;
 use weir_flow::{DeliveredObject, Delivery, Incident};
-use weir_types::StreamId;
+use weir_types::{StreamId, Timestamp};
 
-use super::{Egress, label};
+use super::{Egress, SinkRoute, label};
 use crate::actors::passing::{Passing, PassingFrame, PassingNotice, ProgramCall, apply, take_answers};
 use crate::objects::assemble;
 use crate::program::{Program, ProgramDone, ProgramFrame};
+use crate::routes::SinkView;
 
 impl Egress {
     /// Passes a frame through the programs of its stream, to the sinks.
@@ -25,13 +26,12 @@ impl Egress {
         };
         let name = Arc::clone(&entry.name);
         let programs = self.programs.of(frame.request.route.graph, &name);
-        if programs.is_empty() && entry.passing.is_empty() {
+        let calls = programs.filter_map(|program| self.call(program, &name, &frame));
+        let calls: Vec<ProgramCall> = calls.collect();
+        if calls.is_empty() && entry.passing.is_empty() {
             return self.send_frame(&name, &frame);
         }
-        for program in programs {
-            let call = self.call(&program, &name, &frame);
-            frame.calls.extend(call);
-        }
+        frame.calls = calls;
         if let Some(entry) = self.streams.get_mut(&stream) {
             entry.passing.push_back(Passing::Frame(Box::new(frame)));
         }
@@ -51,14 +51,16 @@ impl Egress {
                 (found.track(object, &transform.trackers).cloned(), is_confirmed)
             },
         );
-        let mut delivery = self.delivery_of(name, frame, objects);
-        delivery.ended_tracks = found.ended_by(&transform.trackers).cloned().collect();
-        let delivery = Arc::new(delivery);
+        let at = self.clock.now();
+        let delivery = Arc::new(Delivery {
+            ended_tracks: found.ended_by(&transform.trackers).cloned().collect(),
+            ..delivery_of((name, at), frame, &self.module_names, objects)
+        });
         let submitted = program.submit(ProgramFrame {
             stream: frame.request.stream,
             request: frame.request.id,
             delivery: Arc::clone(&delivery),
-            at: self.clock.now(),
+            at,
         });
         submitted.then(|| ProgramCall {
             transform: Arc::clone(&transform.name),
@@ -106,45 +108,21 @@ impl Egress {
         }
     }
 
-    fn delivery_of(&self, name: &Arc<str>, frame: &PassingFrame, objects: Vec<DeliveredObject>) -> Delivery {
-        let request = &frame.request;
-        let latency = self.clock.now().since(request.sent_at);
-        let names = &self.module_names;
-        let name_of = |module: u32| names.get(module as usize).map(label);
-        Delivery {
-            stream: Arc::clone(name),
-            frame: Arc::clone(&request.frame),
-            time_ms: frame.time_ms,
-            latency_ms: latency.as_millis_f64(),
-            late: latency > request.slo.unwrap_or(request.route.slo),
-            still: request.still,
-            without: frame.results.without().filter_map(name_of).collect(),
-            objects,
-            ended_tracks: Vec::new(),
-            incidents: Vec::new(),
-            overlays: Vec::new(),
-        }
-    }
-
     /// Sends a frame to the sinks that show it.
     fn send_frame(&mut self, name: &Arc<str>, frame: &PassingFrame) {
         let (request, found) = (&frame.request, &frame.found);
-        let graph = request.route.graph;
-        // Of each view, the number of its first sink.
-        let mut deliveries: Vec<(usize, bool, Arc<Delivery>)> = Vec::new();
-        for index in 0..self.sinks.len() {
-            let sink = &self.sinks[index];
-            let view = sink.views.get(&graph);
+        let now = self.clock.now();
+        let mut deliveries: Vec<(&SinkView, bool, Arc<Delivery>)> = Vec::new();
+        for SinkRoute { handle, views, .. } in &mut self.sinks {
+            let view = views.get(&request.route.graph);
             let Some(view) = view.filter(|view| view.streams.contains(&request.stream.0)) else {
                 continue;
             };
-            let candidates = sink.handle.wants_candidates();
-            let is_same = |(other, with, _): &&(usize, bool, Arc<Delivery>)| {
-                let other = self.sinks[*other].views.get(&graph);
-                *with == candidates && other.is_some_and(|other| other.is_given_the_same(view))
-            };
-            let existing = deliveries.iter().find(is_same);
-            let existing = existing.map(|(_, _, delivery)| Arc::clone(delivery));
+            let candidates = handle.wants_candidates();
+            let existing = deliveries
+                .iter()
+                .find(|(other, with, _)| other.is_given_the_same(view) && *with == candidates)
+                .map(|(_, _, delivery)| Arc::clone(delivery));
             let delivery = existing.unwrap_or_else(|| {
                 let shows = |module: u32| view.modules.contains(&module);
                 let (mut objects, refs) = assemble(
@@ -165,12 +143,12 @@ impl Egress {
                     ended_tracks: found.ended_by(&view.trackers).cloned().collect(),
                     incidents: found.incidents_of(&view.transforms).cloned().collect(),
                     overlays: found.overlays_of(&view.transforms).cloned().collect(),
-                    ..self.delivery_of(name, frame, objects)
+                    ..delivery_of((name, now), frame, &self.module_names, objects)
                 });
-                deliveries.push((index, candidates, Arc::clone(&delivery)));
+                deliveries.push((view, candidates, Arc::clone(&delivery)));
                 delivery
             });
-            self.sinks[index].handle.send_delivery(&delivery, &request.permit);
+            handle.send_delivery(&delivery, &request.permit);
         }
     }
 
@@ -198,6 +176,31 @@ impl Egress {
         for number in dropping {
             self.drop_graph_when_passed(number);
         }
+    }
+}
+
+/// A frame of a stream with these objects, as it is at `now`; without tracks that ended, incidents and drawings.
+fn delivery_of(
+    (name, now): (&Arc<str>, Timestamp),
+    frame: &PassingFrame,
+    modules: &[Arc<str>],
+    objects: Vec<DeliveredObject>,
+) -> Delivery {
+    let request = &frame.request;
+    let latency = now.since(request.sent_at);
+    let name_of = |module: u32| modules.get(module as usize).map(label);
+    Delivery {
+        stream: Arc::clone(name),
+        frame: Arc::clone(&request.frame),
+        time_ms: frame.time_ms,
+        latency_ms: latency.as_millis_f64(),
+        late: latency > request.slo.unwrap_or(request.route.slo),
+        still: request.still,
+        without: frame.results.without().filter_map(name_of).collect(),
+        objects,
+        ended_tracks: Vec::new(),
+        incidents: Vec::new(),
+        overlays: Vec::new(),
     }
 }
 
