@@ -97,8 +97,9 @@ impl TransformProgram for Program {
         })
     }
 
-    fn on_stream_closed(&mut self, stream: &str) {
+    fn on_stream_closed(&mut self, stream: &str) -> Result<(), ProgramFailure> {
         self.frames.remove(stream);
+        Ok(())
     }
 }
 

@@ -34,7 +34,10 @@ pub trait TransformProgram: Send {
     /// There is no result for this frame.
     fn on_frame(&mut self, frame: &Delivery) -> Result<ProgramAnswer, ProgramFailure>;
     /// Nothing follows of a stream: its state is forgotten.
-    fn on_stream_closed(&mut self, stream: &str);
+    ///
+    /// # Errors
+    /// The program did not take it in; with its process, the state of other streams is lost.
+    fn on_stream_closed(&mut self, stream: &str) -> Result<(), ProgramFailure>;
 }
 
 /// Name of an attribute of an object, and its value; `None` removes it.
@@ -73,6 +76,14 @@ pub enum ProgramFault {
     Ended,
     /// Its process is not there: it is started again after a while.
     Down,
+}
+
+impl ProgramFault {
+    /// Whether a process was lost by it, with the state of all streams.
+    #[must_use]
+    pub const fn loses_state(self) -> bool {
+        matches!(self, Self::Late | Self::Ended)
+    }
 }
 
 /// Failure of a program for one frame.

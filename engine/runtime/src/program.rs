@@ -139,9 +139,18 @@ impl ProgramThread {
                 }
                 Job::Closed(stream) => {
                     let closed = AssertUnwindSafe(|| self.program.on_stream_closed(&stream));
-                    let _ = catch_unwind(closed);
+                    if let Ok(Err(failure)) = catch_unwind(closed) {
+                        self.on_fault(failure.fault);
+                        lock(&self.counts).last_failure = Some(failure.reason);
+                    }
                 }
             }
+        }
+    }
+
+    fn on_fault(&mut self, fault: ProgramFault) {
+        if fault.loses_state() {
+            self.generation += 1;
         }
     }
 
@@ -158,10 +167,9 @@ impl ProgramThread {
                 reason: format!("the transform panicked: {}", panic_message(panic.as_ref())),
             })
         });
-        let mut counts = lock(&self.counts);
         match answer {
             Ok(answer) => {
-                counts.on_answer(answer.incidents.len());
+                lock(&self.counts).on_answer(answer.incidents.len());
                 Some(answer)
             }
             Err(failure) => {
@@ -171,14 +179,96 @@ impl ProgramThread {
                     ProgramFault::Ended => "ended",
                     ProgramFault::Down => "restarting",
                 };
-                if matches!(failure.fault, ProgramFault::Late | ProgramFault::Ended) {
-                    self.generation += 1;
-                }
+                self.on_fault(failure.fault);
                 // The reason for which it is down was given before.
                 let reason = Some(failure.reason).filter(|_| failure.fault != ProgramFault::Down);
-                counts.on_unchanged(name, reason);
+                lock(&self.counts).on_unchanged(name, reason);
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use weir_analytics::transforms::{Anchor, TransformKind, TransformSpec};
+    use weir_flow::{Frame, Image, Settings, StreamNames};
+
+    use super::*;
+
+    /// Loses its process whenever a stream has ended.
+    struct Forgetful;
+
+    impl TransformProgram for Forgetful {
+        fn timeout(&self) -> Duration {
+            Duration::from_secs(600)
+        }
+
+        fn start(&mut self) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn on_frame(&mut self, _: &Delivery) -> Result<ProgramAnswer, ProgramFailure> {
+            Ok(ProgramAnswer::default())
+        }
+
+        fn on_stream_closed(&mut self, stream: &str) -> Result<(), ProgramFailure> {
+            Err(ProgramFailure {
+                fault: ProgramFault::Ended,
+                reason: format!("it ended with {stream}"),
+            })
+        }
+    }
+
+    fn frame(number: u64) -> ProgramFrame {
+        ProgramFrame {
+            stream: StreamId(0),
+            request: RequestId(number),
+            delivery: Arc::new(Delivery {
+                stream: "north".into(),
+                frame: Arc::new(Frame::new(number, 0.0, Image::from_rgb(1, 1, vec![0; 3]))),
+                time_ms: 0,
+                latency_ms: 0.0,
+                late: false,
+                still: false,
+                without: Vec::new(),
+                objects: Vec::new(),
+                ended_tracks: Vec::new(),
+                incidents: Vec::new(),
+                overlays: Vec::new(),
+            }),
+            at: Timestamp::ZERO,
+        }
+    }
+
+    #[test]
+    fn process_lost_with_one_stream_loses_the_state_of_others() {
+        let transform = StreamTransform {
+            name: "watch".into(),
+            spec: TransformSpec {
+                classes: Vec::new(),
+                anchor: Anchor::default(),
+                outline: None,
+                every_ms: 0.0,
+                kind: TransformKind::Python(Arc::new(Settings::default())),
+            },
+            modules: BTreeSet::new(),
+            trackers: BTreeSet::new(),
+            streams: StreamNames::default(),
+        };
+        let (answered, answers) = channel();
+        let on_done = move |done: ProgramDone| answered.send((done.request, done.generation)).unwrap();
+        let parts = (transform, BTreeSet::new());
+        let program = Program::start(parts, Box::new(Forgetful), Clock::start(), on_done).unwrap();
+        assert!(program.submit(frame(0)));
+        program.on_stream_closed(&"south".into());
+        assert!(program.submit(frame(1)));
+        for expected in [(RequestId(0), 0), (RequestId(1), 1)] {
+            assert_eq!(answers.recv_timeout(Duration::from_secs(60)), Ok(expected));
+        }
+        assert_eq!(program.report().last_failure.unwrap(), "it ended with south");
     }
 }

@@ -76,13 +76,32 @@ struct PythonTransform {
 }
 
 impl PythonTransform {
+    fn failure(&self, fault: ProgramFault, reason: &str) -> ProgramFailure {
+        let reason = format!("{}: {reason}", self.function.name);
+        ProgramFailure { fault, reason }
+    }
+
+    /// A frame has no result.
     fn failed(&mut self, fault: ProgramFault, reason: &str) -> ProgramFailure {
         self.failures += 1;
-        let reason = format!("{}: {reason}", self.function.name);
+        let failure = self.failure(fault, reason);
         if self.failures.is_power_of_two() {
-            tracing::warn!("{reason} (frame {} without a result)", self.failures);
+            tracing::warn!("{} (frame {} without a result)", failure.reason, self.failures);
         }
-        ProgramFailure { fault, reason }
+        failure
+    }
+
+    /// The fault of a call. A process that is of no use any more is started again.
+    fn on_error(&mut self, error: &CallError) -> ProgramFault {
+        let fault = match error {
+            CallError::Raised(_) => ProgramFault::Failed,
+            CallError::Late(_) => ProgramFault::Late,
+            CallError::Lost(_) => ProgramFault::Ended,
+        };
+        if fault.loses_state() {
+            self.lose();
+        }
+        fault
     }
 
     /// The process is of no use any more.
@@ -144,12 +163,11 @@ impl TransformProgram for PythonTransform {
 
     fn on_frame(&mut self, frame: &Delivery) -> Result<ProgramAnswer, ProgramFailure> {
         self.advance();
-        let mut line = Vec::new();
-        let written = write_event(frame, &mut line);
         let State::Running(process) = &mut self.state else {
             return Err(self.failed(ProgramFault::Down, DOWN));
         };
-        if let Err(error) = written {
+        let mut line = Vec::new();
+        if let Err(error) = write_event(frame, &mut line) {
             return Err(self.failed(ProgramFault::Failed, &error.to_string()));
         }
         match process.call_with_line(line, self.function.timeout) {
@@ -157,27 +175,23 @@ impl TransformProgram for PythonTransform {
                 self.backoff.reset();
                 answer_of(answer, frame).map_err(|reason| self.failed(ProgramFault::Failed, &reason))
             }
-            Err(CallError::Raised(reason)) => Err(self.failed(ProgramFault::Failed, &reason)),
-            Err(CallError::Late(reason)) => {
-                self.lose();
-                Err(self.failed(ProgramFault::Late, &reason))
-            }
-            Err(CallError::Lost(reason)) => {
-                self.lose();
-                Err(self.failed(ProgramFault::Ended, &reason))
+            Err(error) => {
+                let fault = self.on_error(&error);
+                Err(self.failed(fault, &error.into_reason()))
             }
         }
     }
 
-    fn on_stream_closed(&mut self, stream: &str) {
+    fn on_stream_closed(&mut self, stream: &str) -> Result<(), ProgramFailure> {
         let State::Running(process) = &mut self.state else {
-            return;
+            return Ok(());
         };
-        let line = serde_json::json!({ "type": "closed", "stream": stream }).to_string();
-        match process.call_with_line(line.into_bytes(), self.function.timeout) {
-            Ok(_) | Err(CallError::Raised(_)) => {}
-            Err(CallError::Late(_) | CallError::Lost(_)) => self.lose(),
-        }
+        let message = serde_json::json!({ "type": "closed", "stream": stream });
+        let called = process.call(&message, self.function.timeout);
+        called.map(drop).map_err(|error| {
+            let fault = self.on_error(&error);
+            self.failure(fault, &error.into_reason())
+        })
     }
 }
 
