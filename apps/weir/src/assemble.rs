@@ -248,10 +248,7 @@ fn python_function(node: &ModelNode, graph: &Graph) -> Option<PythonFunction> {
     Some(PythonFunction {
         kind: FunctionKind::Operator,
         name: node.name.clone(),
-        folder: python.folder.clone(),
-        module: python.module.clone(),
-        function: python.function.clone(),
-        interpreter: python.interpreter.clone(),
+        place: python.place.clone(),
         timeout: Duration::from_micros(python.timeout.micros()),
         memory: python.memory,
         max_batch: max_batch(node, graph),

@@ -78,7 +78,7 @@ pub use program::{
     AttributeChange, ProgramAnswer, ProgramFailure, ProgramFault, ProgramIncident, TransformProgram,
     TransformPrograms,
 };
-pub use python::PythonPlace;
+pub use python::{PYTHON_INTERPRETER, PythonPlace};
 pub use request_results::RequestResults;
 pub use results::{Attribute, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points};
 pub use rotated::RotatedRect;

@@ -5,12 +5,19 @@
 
 use std::path::PathBuf;
 
-use crate::catalog::{PYTHON_PREFIX, Settings, Value};
+use crate::catalog::{KeyKind, KeySpec, PYTHON_PREFIX, Settings, Value};
 
 const FOLDER: &str = "python-folder";
 const MODULE: &str = "python-module";
 const FUNCTION: &str = "python-function";
 const INTERPRETER: &str = "python-interpreter";
+
+/// Key of the interpreter, of all tables that name a function in Python.
+pub const PYTHON_INTERPRETER: KeySpec = KeySpec {
+    name: "python",
+    kind: KeyKind::Text,
+    about: "interpreter, as a path below the folder of `--python`, such as `.venv/bin/python3`; default python3 of PATH",
+};
 
 /// A function in a Python module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,20 +35,14 @@ pub struct PythonPlace {
 impl PythonPlace {
     /// Adds the place to the keys of a table.
     pub fn add_to(&self, settings: &mut Settings) {
-        let interpreter = self.interpreter.as_ref();
-        let texts = [
-            (FOLDER, Some(self.folder.to_string_lossy().into_owned())),
-            (MODULE, Some(self.module.clone())),
-            (FUNCTION, Some(self.function.clone())),
-            (
-                INTERPRETER,
-                interpreter.map(|path| path.to_string_lossy().into_owned()),
-            ),
-        ];
-        for (key, text) in texts {
-            if let Some(text) = text {
-                settings.0.insert(key.to_owned(), Value::Text(text));
-            }
+        let mut add = |key: &str, text: &str| {
+            settings.0.insert(key.to_owned(), Value::Text(text.to_owned()));
+        };
+        add(FOLDER, &self.folder.to_string_lossy());
+        add(MODULE, &self.module);
+        add(FUNCTION, &self.function);
+        if let Some(interpreter) = &self.interpreter {
+            add(INTERPRETER, &interpreter.to_string_lossy());
         }
     }
 

@@ -75,7 +75,10 @@ fn python_operator_becomes_the_model_of_its_module() {
     let ModelOrigin::Python(node) = &model.origin else {
         panic!("{:?}", model.origin)
     };
-    assert_eq!((&*node.module, &*node.function), ("inner.look", "find"));
+    assert_eq!(
+        (&*node.place.module, &*node.place.function),
+        ("inner.look", "find")
+    );
     assert_eq!((node.timeout, node.memory), (Span::from_secs(10), Some(1 << 30)));
     assert!(!node.crops);
     assert_eq!((&model.batch[..], model.workers), (&[1, 2, 4, 6][..], Some(2)));

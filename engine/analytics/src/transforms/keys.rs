@@ -1,6 +1,6 @@
 //! The types of transforms as a graph names them, with their keys.
 
-use weir_flow::{KeyKind, KeySpec, PYTHON_FUNCTION, catalog_name};
+use weir_flow::{KeyKind, KeySpec, PYTHON_FUNCTION, PYTHON_INTERPRETER, catalog_name};
 
 /// A type of transform.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -411,11 +411,7 @@ pub const TRANSFORM_TYPES: &[TransformType] = &[
                 KeyKind::Bytes,
                 "address space of the process; Python raises MemoryError beyond it; default no limit",
             ),
-            key(
-                "python",
-                KeyKind::Text,
-                "interpreter, as a path below the folder of `--python`, such as `.venv/bin/python3`; default python3 of PATH",
-            ),
+            PYTHON_INTERPRETER,
         ],
     },
 ];

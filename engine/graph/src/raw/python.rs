@@ -94,16 +94,13 @@ fn node(
     let place = place(("operator", operator), fields, settings, context)?;
     let timeout = settings.number("timeout", TIMEOUT.as_secs_f64());
     Some(PythonNode {
-        module: place.module,
-        function: place.function,
-        interpreter: place.interpreter,
+        place,
         timeout: Span::from_secs_f64(timeout),
         memory: settings
             .0
             .contains_key("memory")
             .then(|| settings.number("memory", 0.0) as u64),
         crops,
-        folder: place.folder,
     })
 }
 

@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 use weir_flow::{
     Attribute, Frame, Inference, Item, KeyKind, KeySpec, ModuleOutput, Object, ObjectAttribute, ObjectRef,
-    Operator, OperatorInput, OperatorSpec, PYTHON_FUNCTION, PYTHON_PREFIX, Points, Rect, RequestResults,
+    Operator, OperatorInput, OperatorSpec, PYTHON_FUNCTION, PYTHON_INTERPRETER, PYTHON_PREFIX, Points, Rect,
+    RequestResults,
 };
 
 use super::gallery::Gallery;
@@ -57,11 +58,7 @@ const OWN_KEYS: &[KeySpec] = &[
         kind: KeyKind::Bytes,
         about: "address space of each process; Python raises MemoryError beyond it; default no limit",
     },
-    KeySpec {
-        name: "python",
-        kind: KeyKind::Text,
-        about: "interpreter, as a path below the folder of `--python`, such as `.venv/bin/python3`; default python3 of PATH",
-    },
+    PYTHON_INTERPRETER,
 ];
 
 /// Keys of other operators that select crops.

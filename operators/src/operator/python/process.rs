@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -63,14 +63,8 @@ pub struct PythonFunction {
     pub kind: FunctionKind,
     /// Name in messages.
     pub name: String,
-    /// Folder of the Python modules; absolute, without links.
-    pub folder: PathBuf,
-    /// Name of the module, with dots.
-    pub module: String,
-    /// Name of the function.
-    pub function: String,
-    /// Interpreter; `None`: `python3` of the search path.
-    pub interpreter: Option<PathBuf>,
+    /// Place of the function.
+    pub place: PythonPlace,
     /// Longest time of one call.
     pub timeout: Duration,
     /// Address space of a process in bytes; `None`: no limit.
@@ -99,10 +93,7 @@ impl PythonFunction {
         Some(Self {
             kind,
             name: place.name(),
-            folder: place.folder,
-            module: place.module,
-            function: place.function,
-            interpreter: place.interpreter,
+            place,
             timeout: Duration::from_secs_f64(timeout),
             memory,
             max_batch: 1,
@@ -147,7 +138,8 @@ impl WorkerProcess {
     /// # Errors
     /// The reason, which may be the exception that the module raised.
     pub(crate) fn start(function: &PythonFunction) -> Result<Self, String> {
-        let python = function.interpreter.as_deref().unwrap_or(Path::new(PYTHON));
+        let place = &function.place;
+        let python = place.interpreter.as_deref().unwrap_or(Path::new(PYTHON));
         let failed = |error: std::io::Error| {
             let reason = weir_files::io_reason(&error);
             let hint = if error.kind() == ErrorKind::NotFound {
@@ -161,7 +153,7 @@ impl WorkerProcess {
         let memory = SharedMemory::new().map_err(failed)?;
         let mut child = Command::new(python)
             .args(["-c", PROGRAM])
-            .current_dir(&function.folder)
+            .current_dir(&place.folder)
             .stdin(Stdio::from(OwnedFd::from(other)))
             .stdout(memory.stream().map_err(failed)?)
             .stderr(Stdio::piped())
@@ -187,9 +179,9 @@ impl WorkerProcess {
             received: Vec::new(),
         };
         let setup = Setup {
-            folder: &function.folder,
-            module: &function.module,
-            function: &function.function,
+            folder: &place.folder,
+            module: &place.module,
+            function: &place.function,
             kind: function.kind.name(),
             memory: function.memory,
             bytes: SHARED_BYTES,
