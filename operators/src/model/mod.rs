@@ -73,6 +73,7 @@ pub use runtime::{
     GpuOptions, OpenError, Precision, Provider, RuntimeLibraryError, SessionOperation, find_runtime,
     limit_heap_arenas, load_runtime, observe_sessions, return_unused_memory,
 };
+pub(crate) use runtime::float_bytes;
 use runtime::{OutputView, Port};
 use session::OnnxSession;
 pub use text_encoder::TextEncoder;

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use weir_flow::{HeadOutput, Inference, KeyKind, KeySpec, PYTHON_FUNCTION, Point, Settings};
+use weir_flow::{
+    HeadOutput, Inference, KeyKind, KeySpec, PYTHON_FUNCTION, PYTHON_INTERPRETER, Point, Settings,
+};
 
 use super::memory::SHARED_BYTES;
 use super::process::{CallError, FunctionKind, PythonFunction, WorkerProcess};
@@ -18,6 +20,7 @@ use super::results::head_inferences;
 use crate::heads::input::{BYTES, InputDefaults, PixelMap};
 use crate::heads::settings::INPUT_KEYS;
 use crate::heads::{Head, HeadKind, Input, ItemTransform, Output, OutputSpec};
+use crate::model::float_bytes;
 use crate::pixels::Channels;
 
 /// Longest time of one call without the key `head_timeout`.
@@ -34,11 +37,7 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::Bytes,
         about: "address space of each process; Python raises MemoryError beyond it; default no limit",
     },
-    KeySpec {
-        name: "python",
-        kind: KeyKind::Text,
-        about: "interpreter, as a path below the folder of `--python`, such as `.venv/bin/python3`; default python3 of PATH",
-    },
+    PYTHON_INTERPRETER,
 ];
 
 pub(crate) const KIND: HeadKind = HeadKind {
@@ -203,8 +202,7 @@ impl PythonHead {
                 located.len()
             )));
         }
-        let frames: Vec<[f32; 2]> = located.iter().map(|item| [item.frame.0, item.frame.1]).collect();
-        Ok(head_inferences(answer.items, &frames, &self.function.name))
+        Ok(head_inferences(answer.items, located, &self.function.name))
     }
 
     /// Writes the outputs of the first items, and gives their places.
@@ -218,17 +216,15 @@ impl PythonHead {
         let mut offset = 0_u64;
         for ((name, shape), data) in self.outputs.iter().zip(data) {
             let each = data.len() / rows.max(1);
-            let bytes: Vec<u8> = data[..each * items]
-                .iter()
-                .flat_map(|value| value.to_le_bytes())
-                .collect();
-            if offset + bytes.len() as u64 > SHARED_BYTES {
+            let data = &data[..each * items];
+            let bytes = size_of_val(data) as u64;
+            if offset + bytes > SHARED_BYTES {
                 return Err(self.named(&format!(
                     "the outputs of {items} items take more than {} MiB: lower the largest batch",
                     SHARED_BYTES >> 20
                 )));
             }
-            let written = process.memory.write(&bytes, offset);
+            let written = process.memory.write(&float_bytes(data), offset);
             written.map_err(|error| {
                 self.named(&format!(
                     "no memory for its outputs: {}",
@@ -240,7 +236,7 @@ impl PythonHead {
                 offset,
                 shape: batch_shape(items, shape, each),
             });
-            offset += bytes.len() as u64;
+            offset += bytes;
         }
         Ok(facts)
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use weir_flow::{Attribute, Inference, Object, Points, Rect};
 
 use super::protocol::{AttributeAnswer, ItemAnswer, ObjectAnswer};
+use crate::heads::ItemTransform;
 
 /// Attributes of one item.
 const MAX_ATTRIBUTES: usize = 32;
@@ -46,14 +47,18 @@ pub(super) fn inferences(answers: Vec<ItemAnswer>, items: &[Placed]) -> Result<V
 }
 
 /// The inferences of the items of a head, in their order. An item with a wrong result has the reason in place of it.
-pub(super) fn head_inferences(answers: Vec<ItemAnswer>, frames: &[[f32; 2]], head: &str) -> Vec<Inference> {
-    let answered = answers.into_iter().zip(frames).enumerate();
-    let of_item = |(index, (answer, [width, height])): (usize, (ItemAnswer, &[f32; 2]))| {
+pub(super) fn head_inferences(
+    answers: Vec<ItemAnswer>,
+    items: &[ItemTransform],
+    head: &str,
+) -> Vec<Inference> {
+    let answered = answers.into_iter().zip(items).enumerate();
+    let inferences = answered.map(|(index, (answer, item))| {
         let frame = Placed {
             left: 0,
             top: 0,
-            width: *width as u32,
-            height: *height as u32,
+            width: item.frame.0 as u32,
+            height: item.frame.1 as u32,
         };
         let read = match answer.error {
             Some(reason) => Err(reason),
@@ -63,8 +68,8 @@ pub(super) fn head_inferences(answers: Vec<ItemAnswer>, frames: &[[f32; 2]], hea
             failure: Some(format!("{head}: {reason}").into()),
             ..Inference::default()
         })
-    };
-    answered.map(of_item).collect()
+    });
+    inferences.collect()
 }
 
 /// Checked names and values of attributes of `what`.
