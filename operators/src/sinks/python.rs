@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_flow::{
-    Delivery, KeyFault, KeyKind, KeySpec, Notice, PYTHON_FUNCTION, Settings, Sink, SinkError, SinkFactory,
+    Delivery, Incident, KeyFault, KeyKind, KeySpec, Notice, PYTHON_FUNCTION, PYTHON_INTERPRETER, Settings,
+    Sink, SinkError, SinkFactory, TrackEnd,
 };
 
 use super::SinkKind;
@@ -60,11 +61,7 @@ const KEYS: &[KeySpec] = &[
         kind: KeyKind::Bytes,
         about: "address space of the process; Python raises MemoryError beyond it; default no limit",
     },
-    KeySpec {
-        name: "python",
-        kind: KeyKind::Text,
-        about: "interpreter, as a path below the folder of `--python`, such as `.venv/bin/python3`; default python3 of PATH",
-    },
+    PYTHON_INTERPRETER,
     outbox_keys::PATH,
     outbox_keys::DEAD_LETTER_BYTES,
     outbox_keys::QUEUE,
@@ -100,10 +97,6 @@ impl Failures {
 /// The events are none, or the function cannot be loaded.
 fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
     let function = PythonFunction::of(FunctionKind::Sink, settings, ["timeout", "memory"], TIMEOUT);
-    let failed = |reason: String| SinkError {
-        target: "to Python".to_owned(),
-        reason,
-    };
     let function = function.ok_or_else(|| failed("no function in Python is named".to_owned()))?;
     let events = events(settings).map_err(failed)?;
     let process = WorkerProcess::start(&function);
@@ -114,6 +107,13 @@ fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactor
         events,
         settings: settings.clone(),
     }))
+}
+
+fn failed(reason: String) -> SinkError {
+    SinkError {
+        target: "to Python".to_owned(),
+        reason,
+    }
 }
 
 /// The types of event lines that it gets.
@@ -171,7 +171,7 @@ impl SinkFactory for PythonSinkFactory {
             outbox: Outbox::start("python", transport, outbox_options(&self.settings)?)?,
             events: self.events.clone(),
             failures,
-            line: Vec::new(),
+            lines: Vec::new(),
             number: 0,
         }))
     }
@@ -185,7 +185,8 @@ struct PythonSink {
     outbox: Outbox,
     events: Vec<&'static str>,
     failures: Arc<Failures>,
-    line: Vec<u8>,
+    /// Lines of an event, to be used again.
+    lines: Vec<u8>,
     /// Number of the next event.
     number: u64,
 }
@@ -195,14 +196,23 @@ impl PythonSink {
         self.events.contains(&event)
     }
 
-    /// Hands over those of the lines that are asked for.
-    fn push(&mut self, stream: &Arc<str>) {
-        let lines = std::mem::take(&mut self.line);
-        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let is_of = |event: &&&str| line.starts_with(format!("{{\"type\":\"{event}\"").as_bytes());
-            let Some(event) = self.events.iter().find(is_of).copied() else {
-                continue;
-            };
+    /// Hands over the lines of an event, if it is asked for.
+    fn push(
+        &mut self,
+        event: &str,
+        stream: &Arc<str>,
+        write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>,
+    ) -> Result<(), SinkError> {
+        if !self.asks_for(event) {
+            return Ok(());
+        }
+        self.lines.clear();
+        write(&mut self.lines).map_err(|error| failed(weir_files::io_reason(&error)))?;
+        for line in self
+            .lines
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
             self.number += 1;
             self.outbox.push(Message {
                 stream: Arc::clone(stream),
@@ -212,46 +222,46 @@ impl PythonSink {
                 picture: None,
             });
         }
-        self.line = lines;
-        self.line.clear();
+        Ok(())
     }
 
-    fn unwritten(error: &std::io::Error) -> SinkError {
-        SinkError {
-            target: "to Python".to_owned(),
-            reason: weir_files::io_reason(error),
-        }
+    /// Hands over tracks that ended, and incidents.
+    fn push_analytics(
+        &mut self,
+        stream: &Arc<str>,
+        ended_tracks: &[TrackEnd],
+        incidents: &[Incident],
+    ) -> Result<(), SinkError> {
+        self.push("track", stream, |out| {
+            write_analytics(stream, ended_tracks, &[], out)
+        })?;
+        self.push("incident", stream, |out| {
+            write_analytics(stream, &[], incidents, out)
+        })
     }
 }
 
 impl Sink for PythonSink {
     fn accept(&mut self, delivery: &Delivery) -> Result<(), SinkError> {
-        if self.asks_for("frame") {
-            write_event(delivery, &mut self.line).map_err(|error| Self::unwritten(&error))?;
-        }
-        write_analytics(
-            &delivery.stream,
-            &delivery.ended_tracks,
-            &delivery.incidents,
-            &mut self.line,
-        )
-        .map_err(|error| Self::unwritten(&error))?;
-        self.push(&delivery.stream);
-        Ok(())
+        let stream = &delivery.stream;
+        self.push("frame", stream, |out| write_event(delivery, out))?;
+        self.push_analytics(stream, &delivery.ended_tracks, &delivery.incidents)
     }
 
     fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
-        write_notice(notice, &mut self.line).map_err(|error| Self::unwritten(&error))?;
-        let stream = match notice {
-            Notice::Dropped { stream, .. }
-            | Notice::Still { stream, .. }
-            | Notice::State { stream, .. }
-            | Notice::Analytics { stream, .. } => stream,
-            Notice::Sink { sink, .. } => sink,
-            Notice::Described { description, .. } => &description.stream,
+        let (event, stream) = match notice {
+            Notice::Dropped { stream, .. } => ("dropped", stream),
+            Notice::Still { stream, .. } => ("still", stream),
+            Notice::State { stream, .. } => ("state", stream),
+            Notice::Analytics {
+                stream,
+                ended_tracks,
+                incidents,
+            } => return self.push_analytics(stream, ended_tracks, incidents),
+            Notice::Sink { sink, .. } => ("sink", sink),
+            Notice::Described { description, .. } => ("described", &description.stream),
         };
-        self.push(stream);
-        Ok(())
+        self.push(event, stream, |out| write_notice(notice, out))
     }
 
     fn wants_notices(&self) -> bool {
