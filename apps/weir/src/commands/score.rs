@@ -16,7 +16,7 @@ use crate::score::{self, Events, PlayedStream, Score, coco};
 use crate::settings::Settings;
 use crate::tap::Tap;
 use crate::threshold_plot;
-use crate::whole_file::write_whole;
+use crate::whole_file::{ReservedFile, write_whole};
 use crate::zoo::Zoo;
 use crate::{output, report};
 
@@ -92,17 +92,7 @@ fn score_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Resul
     }
     let streams: Vec<String> = streams.into_iter().collect();
     truths.check_streams(&streams)?;
-    let report = args.playback.run_args.report.as_deref();
-    let mut files = Files::default();
-    files.read("the score", path);
-    args.truth
-        .iter()
-        .for_each(|truth| files.read("the score", &truth.path));
-    report.into_iter().for_each(|path| files.write("--report", path));
-    let curve = args.curve.as_deref();
-    curve.into_iter().for_each(|path| files.write("--curve", path));
-    files.check()?;
-    let report = report.map(report::reserve).transpose()?;
+    let report = reserve_report(path, args)?;
     // How many frames arrived is not in the file: the clip once at least.
     let arrived = |stream: &str| truths.for_stream(stream).map_or(0, |truth| truth.clip.frames);
     let repeats = args.playback.repeat;
@@ -113,6 +103,21 @@ fn score_file(path: &Path, args: &args::Score, truths: &Truths) -> anyhow::Resul
         (Err(_), _) => {}
     }
     draw_curves(&scored?, args.curve.as_deref())
+}
+
+/// Begins the report of a score of the events in `path`, if one is asked for, once no file is both read and written.
+fn reserve_report(path: &Path, args: &args::Score) -> anyhow::Result<Option<ReservedFile>> {
+    let report = args.playback.run_args.report.as_deref();
+    let mut files = Files::default();
+    files.read("the score", path);
+    args.truth
+        .iter()
+        .for_each(|truth| files.read("the score", &truth.path));
+    report.into_iter().for_each(|path| files.write("--report", path));
+    let curve = args.curve.as_deref();
+    curve.into_iter().for_each(|path| files.write("--curve", path));
+    files.check()?;
+    report.map(report::reserve).transpose()
 }
 
 /// The annotations of COCO among truths: the only one, a file `.json`. Truths of clips are lines of JSON, `.jsonl`.
@@ -136,13 +141,7 @@ fn score_coco(annotations: &Path, args: &args::Score) -> anyhow::Result<()> {
     if args.curve.is_some() {
         return Err(UserError::new("--curve goes with truths of clips, not with annotations of COCO").into());
     }
-    let report = args.playback.run_args.report.as_deref();
-    let mut files = Files::default();
-    files.read("the score", annotations);
-    files.read("the score", results);
-    report.into_iter().for_each(|path| files.write("--report", path));
-    files.check()?;
-    let report = report.map(report::reserve).transpose()?;
+    let report = reserve_report(results, args)?;
     let text = |what: &str, path: &Path| {
         weir_files::read_text(path, MAX_COCO_BYTES)
             .map_err(|error| file_error(what, path, format!("cannot be read: {error}")))
