@@ -98,4 +98,6 @@ mod tiny_encoders;
 mod tiny_onnx;
 #[cfg(feature = "otlp")]
 mod traces;
+#[path = "../../../tests/shared/web_socket.rs"]
+mod web_socket;
 mod worker;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use weir_serve::{AccessOptions, MAX_CLIPS, NotReady, OPENAPI, ROUTES, ServeError, ServeOptions, Server};
 
 use crate::common::{CONNECTIONS, Memory, TOKEN, ask, error, options, start};
+use crate::web_socket::{frame, send_text, upgrade};
 
 #[test]
 fn the_description_has_the_routes_that_there_are_and_no_others() {
@@ -307,45 +308,6 @@ fn pages_of_other_sites_change_nothing() {
 /// A WebSocket on the stream of that name; the status where that is refused.
 fn open_socket(at: SocketAddr, name: &str, headers: &str) -> Result<TcpStream, u16> {
     upgrade(at, &format!("/api/streams/{name}/live"), headers)
-}
-
-fn upgrade(at: SocketAddr, path: &str, headers: &str) -> Result<TcpStream, u16> {
-    let mut stream = TcpStream::connect(at).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{headers}\r\n"
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).unwrap();
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8(head).unwrap();
-    let status = head
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok())
-        .unwrap();
-    if status == 101 { Ok(stream) } else { Err(status) }
-}
-
-/// The next frame of a WebSocket: its type, and what is in it. No frame of these tests is long.
-fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
-    let mut head = [0; 2];
-    stream.read_exact(&mut head).unwrap();
-    let mut data = vec![0; usize::from(head[1])];
-    stream.read_exact(&mut data).unwrap();
-    (head[0] & 15, data)
-}
-
-/// Sends a text, masked with zeros.
-fn send_text(stream: &mut TcpStream, text: &str) {
-    let mut bytes = vec![0x81, 0x80 | u8::try_from(text.len()).unwrap(), 0, 0, 0, 0];
-    bytes.extend_from_slice(text.as_bytes());
-    stream.write_all(&bytes).unwrap();
 }
 
 #[test]

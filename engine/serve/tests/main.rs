@@ -10,3 +10,5 @@ mod graph_file;
 mod incidents;
 mod kserve;
 mod search;
+#[path = "../../../tests/shared/web_socket.rs"]
+mod web_socket;
