@@ -9,6 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
+use crate::common::run_ffmpeg;
 use crate::common::service::{GRAPH, Service};
 use crate::common::socket::{LiveSocket, Message};
 use crate::page::assert_clean;
@@ -108,17 +109,7 @@ fn write(folder: &Path, (name, end, options): (&str, &str, &str)) -> String {
     if !options.contains("-pix_fmt") {
         ffmpeg.args(["-pix_fmt", "yuv420p"]);
     }
-    let made = ffmpeg
-        .args(options.split(' '))
-        .arg(&file)
-        .current_dir(folder)
-        .output()
-        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
-    assert!(
-        made.status.success(),
-        "{file}: {}",
-        String::from_utf8_lossy(&made.stderr)
-    );
+    run_ffmpeg(ffmpeg.args(options.split(' ')).arg(&file).current_dir(folder));
     file
 }
 

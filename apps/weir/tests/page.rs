@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::browser::Browser;
 use crate::common::service::{GRAPH, Service, folder};
-use crate::common::{has_runtime, report, stderr};
+use crate::common::{has_runtime, report, run_ffmpeg};
 
 /// The text of the tile of a stream contains this.
 pub(crate) fn tile_has(name: &str, text: &str) -> String {
@@ -242,7 +242,8 @@ fn video_that_browsers_do_not_play_is_shown_by_pictures_over_the_same_socket() {
     let sources: Vec<String> = [("hevc", "libx265", "mp4"), ("motion", "mjpeg", "avi")]
         .iter()
         .map(|(name, encoder, container)| {
-            let made = Command::new("ffmpeg")
+            let mut ffmpeg = Command::new("ffmpeg");
+            ffmpeg
                 .current_dir(folder.path())
                 .args([
                     "-loglevel",
@@ -265,10 +266,8 @@ fn video_that_browsers_do_not_play_is_shown_by_pictures_over_the_same_socket() {
                         "yuv420p"
                     },
                 ])
-                .arg(format!("{name}.{container}"))
-                .output()
-                .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
-            assert!(made.status.success(), "{}", stderr(&made));
+                .arg(format!("{name}.{container}"));
+            run_ffmpeg(&mut ffmpeg);
             format!("[sources.{name}]\nuri = \"{name}.{container}\"\nmode = \"live\"\nloop = true\n")
         })
         .collect();

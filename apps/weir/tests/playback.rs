@@ -14,7 +14,7 @@ use weir_operators::media::index_pictures;
 
 use crate::browser::Browser;
 use crate::common::service::{GRAPH, Service, weir};
-use crate::common::{refuses, stderr, stdout};
+use crate::common::{refuses, run_ffmpeg, stderr, stdout};
 use crate::recording;
 
 /// The sink whose archive is played. Its segments are older than the usual age.
@@ -131,7 +131,8 @@ fn sound_is_exported_in_step_with_the_pictures() {
     let archive = folder.path().join("archive/steady");
     fs::create_dir_all(&archive).unwrap();
     let clip = concat!(env!("CARGO_MANIFEST_DIR"), "/../../videos/live-room.mp4");
-    let made = Command::new("ffmpeg")
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg
         .args([
             "-v",
             "error",
@@ -147,9 +148,8 @@ fn sound_is_exported_in_step_with_the_pictures() {
             "aac",
         ])
         .args(["-movflags", "frag_keyframe+empty_moov+default_base_moof"])
-        .arg(archive.join(NAMES[0]))
-        .status();
-    assert!(made.unwrap().success());
+        .arg(archive.join(NAMES[0]));
+    run_ffmpeg(&mut ffmpeg);
     let ran = export(folder.path(), "archive/steady", ("21:30:07.500", "21:30:11"), &[]);
     assert!(ran.status.success(), "{}", stderr(&ran));
     let out = folder.path().join("out.mp4");

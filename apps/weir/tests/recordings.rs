@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{self, refuses, stderr, stdout};
+use crate::common::{self, refuses, run_ffmpeg, stderr, stdout};
 
 /// One module on an emulated device and event lines: needs no model.
 const GRAPH: &str = r#"
@@ -88,13 +88,8 @@ impl Place {
     }
 }
 
-/// Runs FFmpeg's program, which comes with what a build needs.
 fn ffmpeg(arguments: &[&str]) {
-    let made = Command::new("ffmpeg")
-        .args(["-v", "error", "-y"])
-        .args(arguments)
-        .status();
-    assert!(made.unwrap().success(), "{arguments:?}");
+    run_ffmpeg(Command::new("ffmpeg").args(["-v", "error", "-y"]).args(arguments));
 }
 
 #[test]

@@ -35,6 +35,14 @@ pub(crate) fn refuses(output: &Output, words: &[&str]) -> String {
     complaint
 }
 
+/// Runs FFmpeg's program, which comes with what a build needs, with these arguments; it must succeed.
+pub(crate) fn run_ffmpeg(ffmpeg: &mut Command) {
+    let made = ffmpeg
+        .output()
+        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
+    assert!(made.status.success(), "{ffmpeg:?}: {}", stderr(&made));
+}
+
 /// Sends a process a signal, such as `-INT`.
 pub(crate) fn signal(run: &Child, signal: &str) {
     let sent = Command::new("kill")

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::common::run_ffmpeg;
+
 /// Sample videos and the second that a clip begins at.
 const SOURCES: [(&str, u32); 5] = [
     ("street-day", 4),
@@ -46,14 +48,9 @@ pub(crate) fn clips() -> &'static [Clip] {
 /// Runs FFmpeg on a sample video from a second on.
 fn ffmpeg(name: &str, begin: u32, args: &[&str], out: &Path) -> Vec<u8> {
     let video = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../videos/{name}.mp4"));
-    let made = Command::new("ffmpeg")
-        .args(["-loglevel", "error", "-y", "-ss", &begin.to_string(), "-i"])
-        .arg(video)
-        .args(args)
-        .arg(out)
-        .output()
-        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(["-loglevel", "error", "-y", "-ss", &begin.to_string(), "-i"]);
+    run_ffmpeg(ffmpeg.arg(video).args(args).arg(out));
     std::fs::read(out).unwrap()
 }
 
