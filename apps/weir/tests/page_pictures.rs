@@ -9,20 +9,29 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tempfile::TempDir;
-
 use crate::browser::Browser;
+use crate::common::run_ffmpeg;
 use crate::common::service::Service;
 use crate::page::{BOX, canvas_has, choose};
 use crate::scenes::{Condition, Scene};
 
-const HEAD: &str = r#"
+const GRAPH: &str = r#"
 [app]
-name = "NAME"
-slo = "SLO"
-"#;
+name = "site"
+slo = "2s"
 
-const STREET: &str = r#"
+[sources.crossing]
+uri = "street-day.mp4"
+mode = "live"
+loop = true
+sample = "10fps"
+
+[sources.crossing-dusk]
+uri = "street-dusk.mp4"
+mode = "live"
+loop = true
+sample = "10fps"
+
 [models.detector]
 model = "embedded:street-detector"
 batch = [1, 2, 4]
@@ -34,7 +43,7 @@ batch = [1, 2, 4]
 [modules.objects]
 operator = "detect"
 model = "detector"
-inputs = [NAMES]
+inputs = ["crossing", "crossing-dusk"]
 
 [modules.plates]
 operator = "read-text"
@@ -78,29 +87,6 @@ type = "jsonl"
 path = "events.jsonl"
 inputs = ["plates", "gate", "junction"]
 "#;
-
-/// A source with the keys in their order.
-fn source(name: &str, uri: &str, more: &str) -> String {
-    format!("\n[sources.{name}]\nuri = \"{uri}\"\nmode = \"live\"\n{more}\n")
-}
-
-/// A service of sources in a folder with the clips.
-fn serve(name: &str, slo: &str, sources: &[(&str, &str, &str)]) -> Service {
-    let folder: TempDir = tempfile::tempdir().unwrap();
-    let videos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../videos");
-    for clip in ["street-day.mp4", "street-dusk.mp4"] {
-        std::fs::copy(videos.join(clip), folder.path().join(clip)).unwrap();
-    }
-    let names: Vec<String> = sources.iter().map(|(name, ..)| format!("\"{name}\"")).collect();
-    let all: String = sources
-        .iter()
-        .map(|(name, uri, more)| source(name, uri, more))
-        .collect();
-    let head = HEAD.replace("NAME", name).replace("SLO", slo);
-    let graph = head + &all + &STREET.replace("NAMES", &names.join(", "));
-    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
-    Service::start_in(folder, "127.0.0.1:0", &[])
-}
 
 fn out() -> PathBuf {
     let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../out/page");
@@ -159,13 +145,10 @@ fn take(condition: (&str, Condition), counts: &[usize]) {
             let painted = browser.value(paint);
             eprintln!("{name}, {cameras} cameras, {width} pixels: first paint after {painted} ms");
             for view in VIEWS {
-                browser.value(&format!("(location.hash = '{view}', true)"));
-                browser.wait_until(has_answers(view, *cameras));
+                show(&browser, view, *cameras);
                 for theme in ["light", "dark"] {
                     choose(&browser, "theme", theme);
-                    browser.wait_until(LOADED);
-                    let file = file(&format!("{view}-{name}-{cameras}-{width}-{theme}"));
-                    std::fs::write(file, browser.picture()).unwrap();
+                    save(&browser, &format!("{view}-{name}-{cameras}-{width}-{theme}"));
                 }
             }
         }
@@ -179,6 +162,18 @@ fn take(condition: (&str, Condition), counts: &[usize]) {
 
 fn file(name: &str) -> PathBuf {
     out().join(format!("{name}.png"))
+}
+
+/// Opens a view by its address, and waits until it has its answers.
+fn show(browser: &Browser, view: &str, cameras: usize) {
+    browser.value(&format!("(location.hash = '{view}', true)"));
+    browser.wait_until(has_answers(view, cameras));
+}
+
+/// Keeps the picture of the view, once it has loaded.
+fn save(browser: &Browser, name: &str) {
+    browser.wait_until(LOADED);
+    std::fs::write(file(name), browser.picture()).unwrap();
 }
 
 /// Puts the pictures of a view in a condition into one: a row for each number of cameras, from the top of the page on.
@@ -204,16 +199,8 @@ fn sheet(view: &str, condition: &str, counts: &[usize], theme: &str) {
         1 => "[r0]null[all]".to_owned(),
         count => format!("{rows}vstack=inputs={count}[all]"),
     };
-    let made = ffmpeg
-        .args(["-filter_complex", &filters, "-map", "[all]", "-frames:v", "1"])
-        .arg(file(&format!("sheet-{view}-{condition}-{theme}")))
-        .output()
-        .unwrap_or_else(|error| panic!("ffmpeg: {error}; make setup installs it"));
-    assert!(
-        made.status.success(),
-        "{filters}: {}",
-        String::from_utf8_lossy(&made.stderr)
-    );
+    ffmpeg.args(["-filter_complex", &filters, "-map", "[all]", "-frames:v", "1"]);
+    run_ffmpeg(ffmpeg.arg(file(&format!("sheet-{view}-{condition}-{theme}"))));
 }
 
 const COUNTS: [usize; 3] = [1, 8, 32];
@@ -271,8 +258,7 @@ fn accessibility() {
         let server = Scene::serve(condition, 8);
         browser.open(&format!("http://{}/", server.address()));
         for view in VIEWS {
-            browser.value(&format!("(location.hash = '{view}', true)"));
-            browser.wait_until(has_answers(view, 8));
+            show(&browser, view, 8);
             for theme in ["light", "dark"] {
                 choose(&browser, "theme", theme);
                 let found = browser.accessibility();
@@ -301,11 +287,8 @@ fn german() {
         browser.wait_until("document.documentElement.lang === 'de'");
         choose(&browser, "theme", "light");
         for view in VIEWS {
-            browser.value(&format!("(location.hash = '{view}', true)"));
-            browser.wait_until(has_answers(view, 8));
-            browser.wait_until(LOADED);
-            let file = file(&format!("{view}-german-8-{width}-light"));
-            std::fs::write(file, browser.picture()).unwrap();
+            show(&browser, view, 8);
+            save(&browser, &format!("{view}-german-8-{width}-light"));
         }
     }
     for view in VIEWS {
@@ -316,16 +299,17 @@ fn german() {
 #[test]
 #[ignore = "for people to look at"]
 fn picture_of_the_readme() {
-    let more = "loop = true\nsample = \"10fps\"";
-    let cameras = [
-        ("crossing", "street-day.mp4", more),
-        ("crossing-dusk", "street-dusk.mp4", more),
-    ];
-    let service = serve("site", "2s", &cameras);
+    let folder = tempfile::tempdir().unwrap();
+    let videos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../videos");
+    for clip in ["street-day.mp4", "street-dusk.mp4"] {
+        std::fs::copy(videos.join(clip), folder.path().join(clip)).unwrap();
+    }
+    std::fs::write(folder.path().join("graph.toml"), GRAPH).unwrap();
+    let service = Service::start_in(folder, "127.0.0.1:0", &[]);
     let browser = Browser::start(1180, 450);
     browser.open(&format!("http://{}/", service.at));
     choose(&browser, "theme", "light");
-    for (name, ..) in cameras {
+    for name in ["crossing", "crossing-dusk"] {
         browser.wait_until(&canvas_has(name, BOX));
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/page.jpg");
