@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, ModuleId, Span, StreamId};
 
 use crate::accounting::efficiency::EfficiencyReport;
+use crate::accounting::is_zero;
 use crate::accounting::ledger::{Counts, Ledger, RemovedStreams};
 use crate::accounting::processor::ProcessorReport;
 use crate::accounting::residency::ResidencyReport;
@@ -344,11 +345,6 @@ impl SinkReport {
     pub fn trouble(&self) -> Option<&str> {
         self.error.as_deref().or(self.outage.as_deref())
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// Sums of a module since its start, which only grow: the difference of two describes the time between them.

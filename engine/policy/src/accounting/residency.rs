@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use weir_types::{ModelId, Span};
 
+use crate::accounting::is_zero;
 use crate::slots::SlotEvent;
 
 /// Openings and closings on all devices with limited memory.
@@ -60,9 +61,4 @@ impl ResidencyReport {
         own.seconds += took.as_secs_f64();
         ([&mut self.opened_cold, &mut self.opened_warm], own)
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use weir_types::{Span, StreamState, Timestamp};
 
+use crate::accounting::is_zero;
+
 /// Changes of state that a report has: the newest. A camera that comes and goes for months must not fill the memory.
 const MAX_CHANGES: usize = 16;
 
@@ -73,11 +75,6 @@ pub struct StreamHealth {
     pub last: StateChange,
     /// The newest changes of state, in their order; that it is opened again after an outage began is none.
     pub changes: Vec<StateChange>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 #[derive(Debug, Clone)]

@@ -18,6 +18,7 @@ use weir_types::invariant;
 use weir_types::invariant::Kind;
 use weir_types::{ModuleId, Profile, SlotId, Span, Timestamp, Topology};
 
+use crate::accounting::is_zero;
 use crate::measure::window::Window;
 use crate::pard::state::ModuleState;
 use crate::pard::state_planner::StatePlanner;
@@ -117,11 +118,6 @@ pub struct WorkersReport {
     /// Mean time in milliseconds that recent workers took to open; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_start_ms: Option<f64>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl WorkersReport {
