@@ -71,28 +71,6 @@ pub struct ControlSpec {
     pub is_distributed: bool,
 }
 
-impl ControlSpec {
-    /// Number of requests that all lossless streams together may have in flight at first, with so many slots on all
-    /// devices: every slot is busy with some in reserve, at the batch sizes that frames will run in. More would
-    /// only wait, and count as late.
-    #[must_use]
-    pub fn initial_lossless_limit(&self, slots: u32) -> u32 {
-        let modules = || self.modules.iter().map(|(module, _)| module);
-        let is_first = |module: ModuleId| !modules().any(|other| self.topology.has_path(other.id, module));
-        let batch = |spec: &ModuleSpec| {
-            if is_first(spec.id) {
-                spec.profile.batch_size(&spec.batch, spec.slo / 2)
-            } else {
-                1
-            }
-        };
-        let batch = modules().map(batch).max().unwrap_or(1);
-        let pipelines = modules().filter(|spec| spec.pool == Pool::Pipelines);
-        let slots = pipelines.map(|spec| spec.slots.len() as u32).sum::<u32>() + slots;
-        4 * slots.max(1) * batch + 4
-    }
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct Controller {

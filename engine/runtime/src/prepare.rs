@@ -10,6 +10,7 @@ use weir_flow::{
     mask_credentials,
 };
 use weir_graph::{Graph, SinkNode, SourceNode};
+use weir_policy::ConcurrencyLimitSpec;
 use weir_types::SlotId;
 
 use crate::assembly::{Assembly, Partitioning, RunError, RunOptions};
@@ -252,7 +253,7 @@ impl StartUp<'_> {
         let limits = InFlightLimits {
             slo: graph.slo(),
             fixed: options.max_in_flight,
-            lossless: specs.control(graph).initial_lossless_limit(specs.slots.slots),
+            lossless: ConcurrencyLimitSpec::initial_lossless(specs.modules.iter(), specs.slots.slots),
         };
         Ok(ReadyGraph {
             specs,

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{DropReason, Span};
+use weir_types::{DropReason, ModuleId, Span};
+
+use crate::module::{ModuleSpec, Pool};
 
 /// Action on a frame of a stream that is at its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +58,28 @@ impl ConcurrencyLimitSpec {
         }
     }
 
+    /// Number of requests that all lossless streams of a graph together may have in flight at first, with so many
+    /// slots on all devices: every slot is busy with some in reserve, at the batch sizes that frames will run in.
+    /// More would only wait, and count as late.
+    #[must_use]
+    pub fn initial_lossless<'a>(modules: impl Iterator<Item = &'a ModuleSpec> + Clone, slots: u32) -> u32 {
+        let is_first = |module: ModuleId| {
+            let mut others = modules.clone();
+            !others.any(|other| other.topology.has_path(other.id, module))
+        };
+        let batch = |spec: &ModuleSpec| {
+            if is_first(spec.id) {
+                spec.profile.batch_size(&spec.batch, spec.slo / 2)
+            } else {
+                1
+            }
+        };
+        let batch = modules.clone().map(batch).max().unwrap_or(1);
+        let pipelines = modules.clone().filter(|spec| spec.pool == Pool::Pipelines);
+        let slots = pipelines.map(|spec| spec.slots.len() as u32).sum::<u32>() + slots;
+        4 * slots.max(1) * batch + 4
+    }
+
     /// Limit of one lossless stream of `streams` streams; `together` is the initial limit of all lossless
     /// streams.
     #[must_use]
@@ -99,7 +123,7 @@ impl ConcurrencyLimit {
 
     /// Decides on a frame; `memory`: whether memory for it is available.
     pub fn admit(&mut self, memory: bool) -> Admission {
-        let has_capacity = self.in_flight < self.limit;
+        let has_capacity = self.has_room();
         match (has_capacity && memory, self.spec.overflow) {
             (true, _) => {
                 self.in_flight += 1;
@@ -111,9 +135,15 @@ impl ConcurrencyLimit {
         }
     }
 
+    /// Whether another frame may become a request, if there is memory for it.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.in_flight < self.limit
+    }
+
     /// A request of the stream ended, `held` after its admission.
     pub fn on_ended(&mut self, held: Span) {
-        let full = self.in_flight >= self.limit;
+        let full = !self.has_room();
         invariant!(
             self.in_flight > 0,
             Kind::StreamLimit,

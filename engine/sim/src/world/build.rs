@@ -36,7 +36,7 @@ impl<'a> World<'a> {
             now: Timestamp::ZERO,
             event_queue: EventQueue::default(),
             residency: (!spec.memory.devices.is_empty()).then(ResidencyReport::default),
-            limits: limits(spec, control.initial_lossless_limit(spec.shared_slots)),
+            limits: limits(spec, &control),
             waiting: vec![0; streams as usize],
             own_slo: (0..streams)
                 .map(|stream| spec.own_slo(StreamId(stream)))
@@ -116,8 +116,10 @@ impl Site<'_> {
     }
 }
 
-/// Limits of the streams' requests in flight; `together` is the initial one of all lossless streams.
-fn limits(spec: &WorldSpec, together: u32) -> Vec<ConcurrencyLimit> {
+/// Limits of the streams' requests in flight.
+fn limits(spec: &WorldSpec, control: &ControlSpec) -> Vec<ConcurrencyLimit> {
+    let modules = control.modules.iter().map(|(module, _)| module);
+    let together = ConcurrencyLimitSpec::initial_lossless(modules, spec.shared_slots);
     let streams = spec.streams.max(1);
     let limit = |stream: StreamId| {
         let slo = spec.own_slo(stream).unwrap_or(spec.slo);
@@ -147,6 +149,7 @@ pub fn control_spec(spec: &WorldSpec) -> ControlSpec {
         fallback: spec.cascades.fallback(id),
     };
     let has_own_slots = spec.has_own_slots();
+    let slots = (!has_own_slots).then(|| shared(spec, &topology)).flatten();
     let peers: Vec<ModuleInfo> = spec.modules.iter().enumerate().map(peer).collect();
     let module = |(id, node): (u32, &WorldModule)| {
         let next = node.next.iter().map(|edge| Edge {
@@ -187,7 +190,7 @@ pub fn control_spec(spec: &WorldSpec) -> ControlSpec {
         slo: spec.slo,
         modules: (0..).zip(&spec.modules).map(module).collect(),
         routes: vec![Route::through(&topology)],
-        slots: shared(spec, &topology),
+        slots,
         breaker: BreakerSpec::default(),
         scaling: scaling(spec),
         max_workers: spec.max_workers,
@@ -201,6 +204,10 @@ pub fn control_spec(spec: &WorldSpec) -> ControlSpec {
 
 /// Modules whose workers follow the load.
 fn scaling(spec: &WorldSpec) -> Vec<(ModuleId, ScalingSpec)> {
+    let is_scaled = |node: &WorldModule| matches!(node.pool, WorldPool::Scaled(_));
+    if !spec.modules.iter().any(is_scaled) {
+        return Vec::new();
+    }
     let modules = (0..).map(ModuleId).zip(&spec.modules);
     let of_module = |((module, node), worker_throughput): ((ModuleId, &WorldModule), f64)| match node.pool {
         WorldPool::Scaled(scaling) => Some((
@@ -268,7 +275,7 @@ fn overlapped(spec: &WorldSpec) -> Vec<SlotId> {
 fn shared(spec: &WorldSpec, topology: &Topology) -> Option<SlotsSpec> {
     let placements: Vec<Placement> = (0..)
         .zip(&spec.modules)
-        .filter(|(_, node)| matches!(node.pool, WorldPool::Shared(_)) && !spec.has_own_slots())
+        .filter(|(_, node)| matches!(node.pool, WorldPool::Shared(_)))
         .map(|(id, node)| Placement {
             module: ModuleId(id),
             slots: slots_of(&node.pool),

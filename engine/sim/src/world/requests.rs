@@ -39,7 +39,7 @@ impl World<'_> {
     /// Admits the frames of a lossless stream that wait, as far as there is room.
     pub(super) fn admit_waiting(&mut self, stream: StreamId) {
         let place = stream.index();
-        while self.site.waiting[place] > 0 && self.site.has_room(stream) {
+        while self.site.waiting[place] > 0 && self.site.limits[place].has_room() {
             self.site.waiting[place] -= 1;
             self.send(stream, self.site.now);
         }
@@ -57,11 +57,6 @@ impl World<'_> {
 }
 
 impl Site<'_> {
-    fn has_room(&self, stream: StreamId) -> bool {
-        let limit = &self.limits[stream.index()];
-        limit.in_flight() < limit.limit()
-    }
-
     /// A request of a stream has ended: a frame that waits for that may come.
     pub(super) fn free_place(&mut self, stream: StreamId, sent_at: Timestamp) {
         self.limits[stream.index()].on_ended(self.now.since(sent_at));
