@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use weir_policy::AutoscaleRule;
 
+use crate::device::MemoryLimit;
 use crate::graph::{Graph, ModelNode};
 
 /// A slot of a graph.
@@ -46,6 +47,17 @@ impl ModelNode {
             min_workers: rule.min_workers.min(most),
             ..rule
         })
+    }
+}
+
+impl Graph {
+    /// Limit of the memory that the models of a device share. A model whose workers follow the load shares none: it is alone
+    /// on its device, and the check of the graph has seen to it that all of its workers fit.
+    #[must_use]
+    pub fn shared_memory(&self, device: usize) -> Option<MemoryLimit> {
+        let mut own = self.models().iter().filter(|model| model.device == device);
+        let limit = self.devices().get(device)?.memory;
+        limit.filter(|_| own.all(|model| model.scaling.is_none()))
     }
 }
 

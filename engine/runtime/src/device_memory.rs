@@ -32,12 +32,9 @@ impl DeviceMemories {
     ) -> Result<Self, RunError> {
         let mut memories = Self::default();
         for (index, device) in graph.devices().iter().enumerate() {
-            let Some(limit) = device.memory else { continue };
-            // Alone on it, and the check of the graph has seen to it that all of its workers fit.
-            let mut own = graph.models().iter().filter(|node| node.device == index);
-            if own.any(|node| node.scaling.is_some()) {
+            let Some(limit) = graph.shared_memory(index) else {
                 continue;
-            }
+            };
             let mut models = Vec::new();
             for (id, (node, session)) in graph.models().iter().zip(sessions).enumerate() {
                 let Some(session) = session.filter(|_| node.device == index) else {

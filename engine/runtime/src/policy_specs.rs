@@ -180,6 +180,9 @@ impl PolicySpecs {
 
 /// Modules whose workers open and close with the load, as the rule of their model says.
 fn scaling(graph: &Graph, topology: &Topology, modules: &[ModuleSpec]) -> Vec<(ModuleId, ScalingSpec)> {
+    if graph.models().iter().all(|model| model.scaling.is_none()) {
+        return Vec::new();
+    }
     let profiles: Vec<(&Profile, &[u32])> = modules
         .iter()
         .map(|spec| (&spec.profile, &spec.batch[..]))
@@ -245,7 +248,7 @@ fn placements(graph: &Graph, modules: &[ModuleSpec]) -> Vec<Placement> {
             optional: node.fallback().is_optional(),
             model: {
                 let device = graph.models()[node.model].device;
-                let limited = graph.devices()[device].memory.is_some();
+                let limited = graph.shared_memory(device).is_some();
                 limited.then_some(ModelId(node.model as u32))
             },
             live: live.contains(&spec.id.index()),

@@ -120,7 +120,7 @@ pub(super) fn world(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), S
             weight: node.weight,
             overlap: OverlapSpec::on(ahead, own.len(), preparation),
             model: {
-                let limited = graph.devices()[model.device].memory.is_some() && model.scaling.is_none();
+                let limited = graph.shared_memory(model.device).is_some();
                 limited.then_some(ModelId(node.model as u32))
             },
         })
@@ -159,14 +159,12 @@ pub(super) fn world(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), S
 /// Devices whose memory cannot hold all their models.
 fn memory(graph: &Graph, slots: &GraphSlots) -> Result<WorldMemory, String> {
     let mut devices = Vec::new();
-    for (index, device) in graph.devices().iter().enumerate() {
-        let Some(limit) = device.memory else { continue };
-        let models = graph.models().iter().enumerate();
-        let mut of_device = models.filter(|(_, model)| model.device == index).peekable();
-        // All workers of a model that is alone there have room.
-        if of_device.peek().is_some_and(|(_, model)| model.scaling.is_some()) {
+    for index in 0..graph.devices().len() {
+        let Some(limit) = graph.shared_memory(index) else {
             continue;
-        }
+        };
+        let models = graph.models().iter().enumerate();
+        let of_device = models.filter(|(_, model)| model.device == index);
         let model = |(id, model): (usize, &weir_graph::ModelNode)| {
             let bytes = model.memory.ok_or_else(|| {
                 format!(
