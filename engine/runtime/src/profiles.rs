@@ -186,7 +186,7 @@ pub(crate) fn profiles(
         progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
         let (worker, model) = (&mut workers[first.index()], &models[index][0]);
         if node.scaling.is_some() {
-            slots.open_least(graph, workers)?;
+            slots.open_least((index, node), workers)?;
         } else if let Some(resident) = worker.resident_mut() {
             sessions[index] = Some(session_use((index, node), model, resident)?);
         }

@@ -102,11 +102,8 @@ impl ResidentWorker {
         })
     }
 
-    /// Opens the session of a model before the thread starts, where it is not open.
+    /// Opens the session of a model before the thread starts.
     pub(crate) fn open_first(&mut self, model: usize) -> Result<(), SessionError> {
-        if self.open.contains(&model) {
-            return Ok(());
-        }
         let opened = self.open(ModelId(model as u32), true);
         opened.map(drop).map_err(|reason| SessionError::Device {
             model: self

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_flow::{DeviceKind, SessionError};
-use weir_graph::{DeviceClass, Graph, GraphSlots, PrepareMode, SlotNode};
+use weir_graph::{DeviceClass, Graph, GraphSlots, ModelNode, PrepareMode, SlotNode};
 use weir_types::SlotId;
 
 use crate::batch::PlacedModel;
@@ -95,15 +95,17 @@ impl SlotLayout {
             .collect()
     }
 
-    /// Opens the least workers of models whose workers follow the load.
-    pub(crate) fn open_least(&self, graph: &Graph, workers: &mut [Worker]) -> Result<(), SessionError> {
-        for (model, node) in graph.models().iter().enumerate() {
-            let slots = self.slots_of_model(model);
-            let least = node.scaling_on(slots.len()).map_or(0, |rule| rule.min_workers);
-            for slot in &slots[..least as usize] {
-                if let Some(resident) = workers[slot.index()].resident_mut() {
-                    resident.open_first(model)?;
-                }
+    /// Opens the least workers of a model, if its workers follow the load.
+    pub(crate) fn open_least(
+        &self,
+        (model, node): (usize, &ModelNode),
+        workers: &mut [Worker],
+    ) -> Result<(), SessionError> {
+        let slots = self.slots_of_model(model);
+        let least = node.scaling_on(slots.len()).map_or(0, |rule| rule.min_workers);
+        for slot in slots.iter().take(least as usize) {
+            if let Some(resident) = workers[slot.index()].resident_mut() {
+                resident.open_first(model)?;
             }
         }
         Ok(())
