@@ -49,16 +49,18 @@ impl Egress {
     #[must_use]
     pub fn at_module(&self, request: RequestId, module: ModuleId) -> Option<(RequestInfo, u32)> {
         let request = self.requests.get(request).copied()?;
-        let known = self.routes.get(request.route);
-        let branches = known.and_then(|known| known.route.branches.get(module.index()));
-        Some((request, branches.copied().unwrap_or(1).max(1)))
+        Some((request, self.branches(request.route, module).unwrap_or(1).max(1)))
     }
 
     /// Whether requests of a route pass a module.
     pub(crate) fn passes(&self, route: usize, module: ModuleId) -> bool {
-        let known = self.routes.get(route);
-        let branches = known.and_then(|known| known.route.branches.get(module.index()));
-        branches.is_some_and(|branches| *branches > 0)
+        self.branches(route, module).is_some_and(|branches| branches > 0)
+    }
+
+    /// Number of branches of a route that come to a module; `None` for an unknown one.
+    fn branches(&self, route: usize, module: ModuleId) -> Option<u32> {
+        let known = self.routes.get(route)?;
+        known.route.branches.get(module.index()).copied()
     }
 
     /// Requests that have come to the end on some of their branches and not on all.

@@ -259,7 +259,7 @@ impl RunContext<'_> {
         Ok(prompts)
     }
 
-    /// The sessions that the arbiter of a graph opens and closes.
+    /// The sessions that the arbiter of a graph and its pools open and close.
     fn slot_sessions(&self, running: &RunGraph, threads: &mut BatchThreads) -> SlotSessions {
         let controls = std::mem::take(&mut threads.sessions);
         if !running.specs.slots.memory.is_empty() {

@@ -1,4 +1,5 @@
-//! Sessions on slots whose devices do not hold all their models: orders of the arbiter go to the workers.
+//! Sessions that open and close while a graph runs, on slots whose devices do not hold all their models or whose workers follow
+//! the load: orders go to the workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub(crate) struct SlotSessions {
 }
 
 impl SlotSessions {
-    /// Whether a device does not hold all its models.
+    /// Whether a worker takes orders.
     pub(super) fn is_any(&self) -> bool {
         !self.controls.is_empty()
     }
