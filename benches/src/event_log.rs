@@ -1,5 +1,5 @@
-//! Noise of durations and time of hand-overs in the event log of a live run: a simulation of the same graph takes both from
-//! here.
+//! Noise of durations, time of hand-overs and delay of timers in the event log of a live run: a simulation of the same graph
+//! takes them from here.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

@@ -186,7 +186,7 @@ fn pair(path: &Path, rate: f64, seconds: u64) -> anyhow::Result<Pair> {
     world.timer_delay = measured.timer_delay;
     let simulated = (1..=SEEDS).map(|seed| {
         world.seed = seed;
-        simulated(&world, arrivals.clone())
+        simulated(&world, &arrivals)
     });
     Ok(Pair {
         simulated: simulated.collect(),
@@ -195,8 +195,8 @@ fn pair(path: &Path, rate: f64, seconds: u64) -> anyhow::Result<Pair> {
     })
 }
 
-fn simulated(world: &WorldSpec, arrivals: Vec<(Timestamp, StreamId)>) -> Report {
-    simulate_streams(world, "simulated", &mut arrivals.into_iter(), &mut |_| {}).report
+fn simulated(world: &WorldSpec, arrivals: &[(Timestamp, StreamId)]) -> Report {
+    simulate_streams(world, "simulated", &mut arrivals.iter().copied(), &mut |_| {}).report
 }
 
 /// A figure of a live run beside those of its simulations.
