@@ -1,6 +1,7 @@
 //! The keys of one table: which are allowed, and of which kind. What a value means is up to the reader.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use weir_types::Span;
 
@@ -227,20 +228,55 @@ impl<'d> Fields<'d> {
         })
     }
 
-    /// A whole number from 1 to `max`.
-    pub fn count(&self, name: &str, max: u32, diagnostics: &mut Diagnostics) -> Field<u32> {
+    /// A number within bounds; `hint` is the advice for one outside.
+    pub fn number(
+        &self,
+        name: &str,
+        bounds: RangeInclusive<f64>,
+        hint: Option<&str>,
+        diagnostics: &mut Diagnostics,
+    ) -> Field<f64> {
+        let (min, max) = (bounds.start(), bounds.end());
+        let field = self.read(name, diagnostics, |node| match node.content {
+            Content::Float(number) => Ok(number),
+            Content::Integer(whole) => Ok(whole as f64),
+            _ => Err(format!("a number from {min} to {max}")),
+        });
+        field.and_then(|spanned| {
+            if bounds.contains(&spanned.value) {
+                return Some(spanned.value);
+            }
+            let message = format!("`{name}` must lie between {min} and {max}, not {}", spanned.value);
+            diagnostics.add(spanned.at, message, hint.map(str::to_owned));
+            None
+        })
+    }
+
+    /// A whole number within bounds.
+    pub fn whole(
+        &self,
+        name: &str,
+        bounds: RangeInclusive<u32>,
+        diagnostics: &mut Diagnostics,
+    ) -> Field<u32> {
+        let (min, max) = (bounds.start(), bounds.end());
         let field = self.read(name, diagnostics, |node| match node.content {
             Content::Integer(whole) => Ok(whole),
-            _ => Err("a whole number".to_owned()),
+            _ => Err(format!("a whole number from {min} to {max}")),
         });
         field.and_then(|spanned| match u32::try_from(spanned.value) {
-            Ok(count) if (1..=max).contains(&count) => Some(count),
+            Ok(whole) if bounds.contains(&whole) => Some(whole),
             _ => {
-                let message = format!("`{name}` must lie between 1 and {max}, not {}", spanned.value);
+                let message = format!("`{name}` must lie between {min} and {max}, not {}", spanned.value);
                 diagnostics.add(spanned.at, message, None);
                 None
             }
         })
+    }
+
+    /// A whole number from 1 to `max`.
+    pub fn count(&self, name: &str, max: u32, diagnostics: &mut Diagnostics) -> Field<u32> {
+        self.whole(name, 1..=max, diagnostics)
     }
 
     /// An amount of memory above zero, such as `"96MiB"`, in bytes.

@@ -1,6 +1,6 @@
 //! Reading of numbers by the bounds of their rows.
 
-use weir_config::{Content, Diagnostics, Field, Fields};
+use weir_config::{Diagnostics, Field, Fields};
 use weir_flow::KeyKind;
 
 use super::key::{SectionKey, ValueKind};
@@ -31,20 +31,7 @@ pub(crate) fn number(
     let Some((min, max)) = bounds(keys, name) else {
         return Field::Absent;
     };
-    let field = fields.read(name, diagnostics, |node| match node.content {
-        Content::Float(number) => Ok(number),
-        Content::Integer(whole) => Ok(whole as f64),
-        _ => Err(format!("a number from {min} to {max}")),
-    });
-    field.and_then(|spanned| {
-        let number = spanned.value;
-        if (min..=max).contains(&number) {
-            return Some(number);
-        }
-        let message = format!("`{name}` must lie between {min} and {max}, not {number}");
-        diagnostics.add(spanned.at, message, hint.map(str::to_owned));
-        None
-    })
+    fields.number(name, min..=max, hint, diagnostics)
 }
 
 /// Reads a whole number within the bounds of its row.
@@ -57,18 +44,5 @@ pub(crate) fn count(
     let Some((min, max)) = bounds(keys, name) else {
         return Field::Absent;
     };
-    let field = fields.read(name, diagnostics, |node| match node.content {
-        Content::Integer(whole) => Ok(whole),
-        _ => Err(format!("a whole number from {min} to {max}")),
-    });
-    field.and_then(|spanned| {
-        let whole = spanned.value;
-        let count = u32::try_from(whole).ok();
-        let count = count.filter(|count| (min..=max).contains(&f64::from(*count)));
-        if count.is_none() {
-            let message = format!("`{name}` must lie between {min} and {max}, not {whole}");
-            diagnostics.add(spanned.at, message, None);
-        }
-        count
-    })
+    fields.whole(name, min as u32..=max as u32, diagnostics)
 }

@@ -11,20 +11,7 @@ pub(super) fn number(
     max: f64,
     diagnostics: &mut Diagnostics,
 ) -> Option<f64> {
-    let field = fields.read(name, diagnostics, |node| match node.content {
-        Content::Float(number) => Ok(number),
-        Content::Integer(whole) => Ok(whole as f64),
-        _ => Err("a number".to_owned()),
-    });
-    let field = field.and_then(|spanned| {
-        if (min..=max).contains(&spanned.value) {
-            return Some(spanned.value);
-        }
-        let message = format!("`{name}` must lie between {min} and {max}, not {}", spanned.value);
-        diagnostics.add(spanned.at, message, None);
-        None
-    });
-    field.into_value()
+    fields.number(name, min..=max, None, diagnostics).into_value()
 }
 
 /// A duration that may be zero.
