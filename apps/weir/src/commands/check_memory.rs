@@ -64,13 +64,14 @@ fn remark<'a>(
             ))
             .into());
         }
-        let Some(rule) = model.scaling else {
+        // A CPU without `slots` may have any number of cores.
+        let Some(rule) = model.scaling_on(device.slot_count(u32::MAX) as usize) else {
             sizes.push((bytes, format!("{} {} {how}", model.name, mib(bytes))));
             continue;
         };
         // The graph's check has seen to it that all of its workers fit.
         is_scaled = true;
-        let most = device.slots.unwrap_or(u32::MAX).min(rule.max_workers);
+        let most = rule.max_workers;
         let shown = format!("{} up to {most} x {} {how}", model.name, mib(bytes));
         sizes.push((bytes.saturating_mul(u64::from(most)), shown));
     }

@@ -1,6 +1,7 @@
 //! Models whose workers open and close with the load: what they can be on, and whether all of their workers fit.
 
-use weir_config::Diagnostics;
+use weir_config::{Diagnostics, Spanned};
+use weir_policy::AutoscaleRule;
 
 use super::memory::shown_bytes;
 use super::placement::Devices;
@@ -33,19 +34,23 @@ pub(super) fn check(
             diagnostics.add(scaling.at, message, Some(hint));
         }
         if let Some(device) = devices.only_of(index) {
-            check_device((index, model), device, (raw, models, devices), diagnostics);
+            check_device(
+                (index, model, scaling),
+                device,
+                (raw, models, devices),
+                diagnostics,
+            );
         }
     }
 }
 
 /// Reports a device that such a model cannot be on.
 fn check_device(
-    (index, model): (usize, &RawModel),
+    (index, model, scaling): (usize, &RawModel, &Spanned<AutoscaleRule>),
     device: usize,
     (raw, models, devices): (&RawGraph, &[Option<usize>], &Devices),
     diagnostics: &mut Diagnostics,
 ) {
-    let Some(scaling) = &model.scaling else { return };
     let node = &devices.nodes[device];
     let (name, on) = (&model.name.value, &node.name);
     match node.class {
@@ -81,14 +86,9 @@ fn check_device(
             .to_owned();
         diagnostics.add(scaling.at, message, Some(hint));
     }
-    let memory = raw.devices.iter().find(|device| device.name.value == *on);
-    let Some(memory) = memory.and_then(|device| device.memory.as_ref()) else {
-        return;
-    };
-    let slots = node.slots.or((node.class != DeviceClass::Cpu).then_some(1));
-    let most = slots.map_or(scaling.value.max_workers, |slots| {
-        scaling.value.max_workers.min(slots)
-    });
+    let Some(memory) = &node.memory else { return };
+    // Only the runtime knows the number of cores: a CPU may have any.
+    let most = scaling.value.max_workers.min(node.slot_count(u32::MAX));
     // Without a declared size, or a number of workers, it is not known before a run what they take.
     let needed = model.memory.as_ref().map(|memory| memory.value);
     let needed = needed.filter(|_| most < u32::MAX);
@@ -100,11 +100,11 @@ fn check_device(
             let hint = "set `memory` of the model, and `most` of its `scaling`".to_owned();
             diagnostics.add_if_parsed(scaling.at, message, Some(hint));
         }
-        Some(needed) if needed > memory.value => {
+        Some(needed) if needed > memory.bytes => {
             let message = format!(
                 "up to {most} workers of model \"{name}\" take {}, and device \"{on}\" has {}",
                 shown_bytes(needed),
-                shown_bytes(memory.value)
+                shown_bytes(memory.bytes)
             );
             let hint = "lower `most` of its `scaling`, or raise `memory` of the device".to_owned();
             diagnostics.add(scaling.at, message, Some(hint));
