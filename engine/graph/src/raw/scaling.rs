@@ -2,14 +2,9 @@
 
 use weir_config::{Fields, Spanned};
 use weir_policy::AutoscaleRule;
-use weir_types::Span;
 
 use super::context::Context;
 use crate::keys::{self, SCALING};
-
-/// Defaults of `headroom` and `patience`.
-const HEADROOM: f64 = 1.2;
-const PATIENCE: Span = Span::from_secs(30);
 
 /// Reads the rule; without `most` it allows any number of workers.
 pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spanned<AutoscaleRule>> {
@@ -41,8 +36,8 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Spa
     let rule = AutoscaleRule {
         min_workers: least.into_value().unwrap_or(1),
         max_workers: most.into_value().unwrap_or(u32::MAX),
-        headroom: headroom.into_value().unwrap_or(HEADROOM),
-        scale_down_delay: patience.into_value().unwrap_or(PATIENCE),
+        headroom: headroom.into_value().unwrap_or(AutoscaleRule::HEADROOM),
+        scale_down_delay: patience.into_value().unwrap_or(AutoscaleRule::SCALE_DOWN_DELAY),
     };
     Some(Spanned::new(rule, entry.at))
 }

@@ -17,6 +17,13 @@ pub struct AutoscaleRule {
     pub scale_down_delay: Span,
 }
 
+impl AutoscaleRule {
+    /// Default of `headroom`.
+    pub const HEADROOM: f64 = 1.2;
+    /// Default of `scale_down_delay`.
+    pub const SCALE_DOWN_DELAY: Span = Span::from_secs(30);
+}
+
 /// Weight of a new measurement in the mean cold start.
 const COLD_START_GAIN: f64 = 0.25;
 /// A worker is released after so many cold starts at the earliest: one that returns at once would cost more than it saved.

@@ -279,8 +279,8 @@ fn scaling(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<RawScaling> {
     ];
     fields.expect(&keys, false, diagnostics);
     Some(RawScaling {
-        headroom: number(&fields, "headroom", 1.0, 10.0, diagnostics).unwrap_or(1.2),
-        patience: span(&fields, "patience", diagnostics).unwrap_or(Span::from_secs(30)),
+        headroom: number(&fields, "headroom", 1.0, 10.0, diagnostics).unwrap_or(AutoscaleRule::HEADROOM),
+        patience: span(&fields, "patience", diagnostics).unwrap_or(AutoscaleRule::SCALE_DOWN_DELAY),
         cold_start: span(&fields, "cold_start", diagnostics).unwrap_or(Span::from_secs(5)),
         min: fields
             .count("least", MAX_WORKERS, diagnostics)
