@@ -13,9 +13,6 @@ use super::context::Context;
 use super::objects;
 use crate::keys::{self, MAX_REGIONS, PRIVACY, REGION};
 
-/// Keys of a source that this file reads.
-const OF_SOURCE: [&str; 2] = ["privacy", "private"];
-
 const FORMS: [(&str, HiddenForm); 2] = [("blur", HiddenForm::Blur), ("blackout", HiddenForm::Blackout)];
 
 /// Privacy with the position in the text of each class.
@@ -39,15 +36,12 @@ pub(super) fn read(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<Raw
 
 /// Reads the keys of `[defaults]`. What is wrong with them is reported where a source takes them.
 pub(super) fn read_defaults(defaults: &[Entry], context: &mut Context<'_>) -> Option<RawPrivacy> {
-    let keys = defaults
-        .iter()
-        .filter(|entry| OF_SOURCE.contains(&entry.name.as_str()));
     let entry = Entry {
         name: "defaults".to_owned(),
         at: 0,
         node: Node {
             at: 0,
-            content: Content::Table(keys.cloned().collect()),
+            content: Content::Table(defaults.to_vec()),
         },
     };
     let mut unreported = Diagnostics::new(Path::new(""), "");
