@@ -14,19 +14,20 @@ use weir_flow::{
     ObjectRef, Points, Rect, RequestResults, Sampling, SequenceId, SequenceSpec, SequenceStep, Settings,
     Value,
 };
-use weir_operators::{LoadRequest, ModelFile, OperatorRequest, RuntimeLibraryError};
+use weir_operators::{LoadRequest, ModelFile, OperatorRequest};
 use weir_truth::report::{Scene, facts, sentences};
 use weir_truth::{FrameTruth, Truth, TruthAttribute};
 use weir_videos::scenes::scene;
 use weir_videos::{Part, Seed};
+
+use crate::common::has_runtime;
 
 /// Sentences of so many hundred that are to be right.
 const MIN_PERCENT: usize = 95;
 
 /// `scribe`, where models can be run.
 fn scribe() -> Option<Arc<dyn Model>> {
-    if let Err(reason @ RuntimeLibraryError::NotInstalled) = weir_operators::find_runtime() {
-        println!("skipped: {reason}");
+    if !has_runtime() {
         return None;
     }
     let shipped = weir_models::find("scribe").unwrap();

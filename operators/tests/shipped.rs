@@ -1,6 +1,5 @@
 //! Heads and operators on the models that ship, in real sessions: what comes of them, whatever they were trained to.
 //! Without ONNX Runtime these tests skip.
-#![expect(clippy::print_stderr, reason = "a test that skips says so")]
 
 use std::sync::Arc;
 
@@ -8,21 +7,9 @@ use weir_flow::{
     Attribute, DeviceKind, Frame, Image, Item, Model, ModuleOutput, Object, Points, Rect, Region,
     RequestResults, Settings, Value,
 };
-use weir_operators::{
-    LoadRequest, ModelFile, OperatorRequest, RuntimeLibraryError, find_runtime, load, operator,
-};
+use weir_operators::{LoadRequest, ModelFile, OperatorRequest, load, operator};
 
-/// Whether it is installed; a path to something else is no reason to skip.
-fn runtime() -> bool {
-    match find_runtime() {
-        Ok(_) => true,
-        Err(error @ RuntimeLibraryError::NotInstalled) => {
-            eprintln!("skipped: {error}");
-            false
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
+use crate::common::has_runtime;
 
 fn model(name: &str) -> Arc<dyn Model> {
     let shipped = weir_models::find(name).unwrap_or_else(|| panic!("no {name}"));
@@ -55,7 +42,7 @@ fn frame(side: u32, seed: u32) -> Arc<Frame> {
 
 #[test]
 fn batches_of_every_shipped_model_equal_single_items() {
-    if !runtime() {
+    if !has_runtime() {
         return;
     }
     // What generates text takes no pictures; `generating` runs it.
@@ -101,7 +88,7 @@ fn batches_of_every_shipped_model_equal_single_items() {
 
 #[test]
 fn unaligned_boxes_match_a_gallery_of_crops() {
-    if !runtime() {
+    if !has_runtime() {
         return;
     }
     let gallery = tempfile::tempdir().expect("temporary folder");

@@ -12,6 +12,7 @@ use weir_flow::{
     Value,
 };
 use weir_operators::media::{SourceOptions, source};
+use weir_operators::{RuntimeLibraryError, find_runtime};
 
 /// A picture that moves a little from frame to frame.
 pub(crate) fn picture(index: u64, width: u32, height: u32) -> Image {
@@ -79,6 +80,19 @@ pub(crate) fn settings(path: &Path) -> Settings {
         "path".to_owned(),
         Value::Text(path.display().to_string()),
     )]))
+}
+
+/// True where ONNX Runtime is installed; a path to something else is no reason to skip.
+#[allow(clippy::print_stderr, reason = "a test that skips says so")]
+pub(crate) fn has_runtime() -> bool {
+    match find_runtime() {
+        Ok(_) => true,
+        Err(error @ RuntimeLibraryError::NotInstalled) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// One test at a time asks for files to be opened again, which all sinks of the process hear.

@@ -10,6 +10,7 @@ use weir_flow::{
 };
 
 use super::*;
+use crate::common::has_runtime;
 
 fn decoder(assets: &Path, settings: &[(&str, Value)]) -> Result<Arc<dyn Model>, LoadError> {
     let vocabulary = assets.join("models/tok512.bin").display().to_string();
@@ -24,8 +25,7 @@ fn decoder(assets: &Path, settings: &[(&str, Value)]) -> Result<Arc<dyn Model>, 
 
 /// The decoder that ships, where models can be run.
 fn scribe() -> Option<Arc<dyn GenerativeModel>> {
-    if let Err(reason @ weir_operators::RuntimeLibraryError::NotInstalled) = weir_operators::find_runtime() {
-        println!("skipped: {reason}");
+    if !has_runtime() {
         return None;
     }
     let shipped = weir_models::find("scribe").expect("scribe ships");

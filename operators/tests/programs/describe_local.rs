@@ -8,6 +8,7 @@ use weir_operators::sinks::{local_model, sink};
 
 use super::delivered::{best, incident, open, text};
 use super::describe::{ask, done, wait_until};
+use crate::common::has_runtime;
 use crate::tiny_chat::{TinyChat, TinyDecoder};
 
 const PADDED: TinyDecoder = TinyDecoder {
@@ -21,14 +22,6 @@ const EXACT: TinyDecoder = TinyDecoder {
     has_positions: false,
     ..PADDED
 };
-
-fn has_runtime() -> bool {
-    let found = weir_operators::find_runtime();
-    if let Err(reason) = &found {
-        println!("skipped: {reason}");
-    }
-    found.is_ok()
-}
 
 /// A picture of one colour.
 fn jpeg(colour: [u8; 3]) -> Vec<u8> {
