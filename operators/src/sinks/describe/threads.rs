@@ -313,7 +313,7 @@ fn report(reply: &Reply, state: &State, pauses_before: u64) {
         Reply::TimedOut(reason) | Reply::Failed(reason) | Reply::Unreached(reason)
             if counts.pauses > pauses_before && counts.pauses.is_power_of_two() =>
         {
-            tracing::error!("describe: {reason}; questions wait, and one tries the server now and then");
+            tracing::error!("describe: {reason}; questions wait, and one is tried now and then");
         }
         _ => {}
     }
