@@ -26,7 +26,8 @@ A default is the value of an absent key; `none` means that the key has no effect
 
 - *cameras*: tables of `[cameras]` may have it.
 - *defaults*: `[defaults]` may have it for all sources and cameras.
-- *clients*: clients of the API may change it in the graph file. Other keys need `weir serve --allow-any-source`.
+- *clients*: clients of the API may change it in the graph file, of `[defaults]` only `schedule`, `timezone` and `tracker`. They may also change
+  `[policy]`, `[transforms]` and trackers as a whole. Other keys need `weir serve --allow-any-source` ([service](service.md)).
 ";
 
 fn page() -> String {

@@ -3,7 +3,7 @@
 
 use toml::de::DeTable;
 use toml::{Table, Value};
-use weir_graph::keys::{CAMERA, Mark, SOURCE};
+use weir_graph::keys::{APP, CAMERA, MODULE, Mark, SINK, SOURCE, is_marked};
 
 /// A change that a client may not make.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,13 +13,10 @@ pub(super) struct Refused {
     pub(super) message: String,
 }
 
-/// Tables and keys that clients may change, with all that is in them.
-const OPEN: [&[&str]; 8] = [
+/// Tables and keys that clients may change, with all that is in them. Other keys are open by the marks of their rows.
+const OPEN: [&[&str]; 5] = [
     &["transforms"],
     &["policy"],
-    &["app", "name"],
-    &["app", "slo"],
-    &["app", "timezone"],
     &["defaults", "schedule"],
     &["defaults", "timezone"],
     &["defaults", "tracker"],
@@ -27,15 +24,6 @@ const OPEN: [&[&str]; 8] = [
 
 /// Tables of streams.
 const STREAMS: [&str; 2] = ["cameras", "sources"];
-
-/// True if clients may change a key of a stream. Its addresses are judged as those of streams that clients add.
-fn is_of_clients(key: &str) -> bool {
-    let mut keys = SOURCE.iter().chain(CAMERA);
-    keys.any(|spec| spec.name == key && spec.has(Mark::Clients))
-}
-
-/// Keys that connect a module or sink of the file.
-const CONNECTIONS: [&str; 2] = ["inputs", "streams"];
 
 /// Difference of two texts at one key.
 struct Difference {
@@ -110,16 +98,21 @@ fn is_open(path: &[&str], before: &Table, after: &Table) -> bool {
             .map(|keys| keys.get("operator").and_then(Value::as_str) == Some("track"))
     };
     match path {
-        // A stream may be removed as a whole.
+        ["app", key, ..] => is_marked(APP, key, Mark::Clients),
+        // A stream may be removed as a whole. Its addresses are judged as those of streams that clients add.
         [table, name, key, ..] if STREAMS.contains(table) => {
-            is_of_clients(key) || table_at(after, &[table, name]).is_none()
+            let is_of_clients = [SOURCE, CAMERA]
+                .iter()
+                .any(|keys| is_marked(keys, key, Mark::Clients));
+            is_of_clients || table_at(after, &[table, name]).is_none()
         }
         [table, _] if STREAMS.contains(table) => true,
         ["modules", name, ..] if is_track(after, name).or(is_track(before, name)) == Some(true) => {
             is_track(before, name) != Some(false)
         }
         [table @ ("modules" | "sinks"), name, key, ..] => {
-            CONNECTIONS.contains(key) && table_at(before, &[table, name]).is_some()
+            let keys = if *table == "sinks" { SINK } else { MODULE };
+            is_marked(keys, key, Mark::Clients) && table_at(before, &[table, name]).is_some()
         }
         _ => false,
     }

@@ -149,6 +149,7 @@ pub(crate) fn marked(keys: &'static [SectionKey], mark: Mark) -> impl Iterator<I
 }
 
 /// True if a table has a key of this name with this property.
-pub(crate) fn is_marked(keys: &[SectionKey], name: &str, mark: Mark) -> bool {
+#[must_use]
+pub fn is_marked(keys: &[SectionKey], name: &str, mark: Mark) -> bool {
     keys.iter().any(|key| key.name == name && key.has(mark))
 }

@@ -13,8 +13,8 @@ mod policy;
 mod read;
 mod source;
 
-pub use key::{Mark, REQUIRED, SectionKey, ValueKind};
-pub(crate) use key::{is_marked, marked, names};
+pub use key::{Mark, REQUIRED, SectionKey, ValueKind, is_marked};
+pub(crate) use key::{marked, names};
 pub(crate) use model::{MAX_BATCH, MAX_LENGTH_ERROR};
 pub use model::{MODEL, SCALING};
 pub(crate) use module::MAX_STAGES;

@@ -1,6 +1,6 @@
 //! Keys of modules, and of the tables within them.
 
-use super::key::Mark::{Cascade, Tracker};
+use super::key::Mark::{Cascade, Clients, Tracker};
 use super::key::{REQUIRED, SectionKey, ValueKind};
 
 /// Stages of a cascade: each is a module, and adds to the latency of answers that are handed on.
@@ -66,7 +66,7 @@ pub const MODULE: &[SectionKey] = &[
         kind: ValueKind::TEXTS,
         default: REQUIRED,
         about: "names of the sources and modules that it waits for",
-        marks: &[Tracker],
+        marks: &[Tracker, Clients],
     },
     SectionKey {
         name: "regions",
@@ -87,7 +87,7 @@ pub const MODULE: &[SectionKey] = &[
         kind: ValueKind::TEXTS,
         default: "all that its inputs have",
         about: "the streams whose frames it sees, as `[\"door\", \"yard-*\"]`; frames of others pass it by",
-        marks: &[Tracker],
+        marks: &[Tracker, Clients],
     },
     SectionKey {
         name: "weight",

@@ -1,5 +1,6 @@
 //! Keys of sections whose tables hold plain values.
 
+use super::key::Mark::Clients;
 use super::key::{REQUIRED, SectionKey, ValueKind};
 
 /// Slots of a device; bounds the threads of a run.
@@ -12,14 +13,14 @@ pub const APP: &[SectionKey] = &[
         kind: ValueKind::TEXT,
         default: "the file's name without .toml",
         about: "name of the application in reports",
-        marks: &[],
+        marks: &[Clients],
     },
     SectionKey {
         name: "slo",
         kind: ValueKind::DURATION,
         default: REQUIRED,
         about: "longest time from the arrival of a frame to its delivery, such as 400ms",
-        marks: &[],
+        marks: &[Clients],
     },
     SectionKey {
         name: "gears",
@@ -33,7 +34,7 @@ pub const APP: &[SectionKey] = &[
         kind: ValueKind::TEXT,
         default: "UTC",
         about: "time zone of schedules by its name, such as Europe/Berlin",
-        marks: &[],
+        marks: &[Clients],
     },
     SectionKey {
         name: "stream_hosts",
@@ -189,14 +190,14 @@ pub const SINK: &[SectionKey] = &[
         kind: ValueKind::TEXTS,
         default: REQUIRED,
         about: "names of the sources, modules, trackers and transforms whose deliveries it takes",
-        marks: &[],
+        marks: &[Clients],
     },
     SectionKey {
         name: "streams",
         kind: ValueKind::TEXTS,
         default: "all",
         about: "names of the streams that it is for, of those that its inputs have; * stands for any characters",
-        marks: &[],
+        marks: &[Clients],
     },
     SectionKey {
         name: "when_slow",
