@@ -103,7 +103,7 @@ pub(super) fn value_text(kind: ValueKind) -> String {
         ValueKind::FrameRate => "a rate of frames, such as `\"5fps\"`".to_owned(),
         ValueKind::Bandwidth => "a bandwidth, such as `\"10Gbps\"`".to_owned(),
         ValueKind::TextOrTexts => "text, or a list of texts".to_owned(),
-        ValueKind::Polygons(1) => "a polygon, such as `[[0, 0], [1, 0], [1, 0.2]]`".to_owned(),
+        ValueKind::Polygon => "a polygon, such as `[[0, 0], [1, 0], [1, 0.2]]`".to_owned(),
         ValueKind::Polygons(max) => format!("a polygon, or a list of at most {max}"),
         ValueKind::FourPoints => "four points".to_owned(),
         ValueKind::Regions(max) => format!("a polygon, or a list of at most {max} polygons and tables"),

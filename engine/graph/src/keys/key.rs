@@ -20,6 +20,8 @@ pub enum ValueKind {
     Bandwidth,
     /// A text or a list of texts.
     TextOrTexts,
+    /// A polygon, in fractions of the picture.
+    Polygon,
     /// A polygon, or a list of at most this many polygons, in fractions of the picture.
     Polygons(usize),
     /// Four points in fractions of the picture.

@@ -420,7 +420,7 @@ pub const PRIVACY: &[SectionKey] = &[
 pub const REGION: &[SectionKey] = &[
     SectionKey {
         name: "points",
-        kind: ValueKind::Polygons(1),
+        kind: ValueKind::Polygon,
         default: REQUIRED,
         about: "corners of a polygon, in fractions of the picture",
         marks: &[],

@@ -46,8 +46,7 @@ fn value(of: ValueKind, catalog: &Catalog) -> Value {
         ValueKind::FrameRate => json!({ "type": "string", "examples": ["5fps", "0.5fps"] }),
         ValueKind::Bandwidth => json!({ "type": "string", "examples": ["10Gbps", "500Mbps"] }),
         ValueKind::TextOrTexts => json!({ "anyOf": [text(), texts()] }),
-        // The polygon itself, without a list around it.
-        ValueKind::Polygons(1) => polygon(),
+        ValueKind::Polygon => polygon(),
         ValueKind::Polygons(max) => {
             json!({ "anyOf": [polygon(), { "type": "array", "maxItems": max, "items": polygon() }] })
         }
