@@ -85,49 +85,32 @@ fn definitions(catalog: &Catalog) -> Map<String, Value> {
 
 fn module(catalog: &Catalog) -> Value {
     let shared = sections::properties(keys::MODULE, catalog);
-    let variant = |name: &str, about: &str, mut keys: Map<String, Value>| {
-        keys.insert("operator".to_owned(), named_in_catalog(name, about));
-        closed(&["operator", "inputs"], keys)
-    };
-    let with = |specs: &[KeySpec]| {
-        let mut keys = shared.clone();
-        keys.extend(spec_properties(specs));
-        keys
-    };
-    let mut variants: Vec<Value> = catalog
-        .operators
-        .iter()
-        .map(|operator| variant(operator.name, operator.about, with(&operator.keys)))
-        .collect();
-    variants.push(variant(
-        EMULATE,
-        "stands for a model on an emulated device",
-        with(&[]),
-    ));
     let of_tracker = keys::MODULE.iter().filter(|key| key.has(Mark::Tracker));
     let of_tracker: Vec<SectionKey> = of_tracker.copied().collect();
-    let mut tracker = spec_properties(catalog.tracker_keys);
-    tracker.extend(sections::properties(&of_tracker, catalog));
-    variants.push(variant(
-        TRACK,
-        "follows objects through the frames of each stream",
-        tracker,
-    ));
-    json!({ "oneOf": variants })
+    let of_tracker = sections::properties(&of_tracker, catalog);
+    let operators = catalog.operators.iter();
+    let operators = operators.map(|spec| variant("operator", (spec.name, spec.about), &spec.keys, &shared));
+    let emulated = (EMULATE, "stands for a model on an emulated device");
+    let tracker = (TRACK, "follows objects through the frames of each stream");
+    let others = [
+        variant("operator", emulated, &[], &shared),
+        variant("operator", tracker, catalog.tracker_keys, &of_tracker),
+    ];
+    json!({ "oneOf": operators.chain(others).collect::<Vec<_>>() })
 }
 
 fn transform(catalog: &Catalog) -> Value {
     let shared = sections::properties(keys::TRANSFORM, catalog);
     let variants = TRANSFORM_TYPES
         .iter()
-        .map(|spec| typed(spec.name, spec.about, spec.keys, &shared));
+        .map(|spec| variant("type", (spec.name, spec.about), spec.keys, &shared));
     json!({ "oneOf": variants.collect::<Vec<_>>() })
 }
 
 fn sink(catalog: &Catalog) -> Value {
     let shared = sections::properties(keys::SINK, catalog);
     let sinks = catalog.sinks.iter();
-    let variants = sinks.map(|sink| typed(sink.name, sink.about, sink.keys, &shared));
+    let variants = sinks.map(|sink| variant("type", (sink.name, sink.about), sink.keys, &shared));
     json!({ "oneOf": variants.collect::<Vec<_>>() })
 }
 
@@ -140,12 +123,12 @@ fn named_in_catalog(name: &str, about: &str) -> Value {
     }
 }
 
-/// A table that says its `type`: keys of the type, and those that all types share.
-fn typed(name: &str, about: &str, specs: &[KeySpec], shared: &Map<String, Value>) -> Value {
+/// A table that names an entry of the catalog by its key `by`: keys of the entry, and those that all entries share.
+fn variant(by: &str, (name, about): (&str, &str), specs: &[KeySpec], shared: &Map<String, Value>) -> Value {
     let mut keys = spec_properties(specs);
     keys.extend(shared.clone());
-    keys.insert("type".to_owned(), named_in_catalog(name, about));
-    closed(&["type", "inputs"], keys)
+    keys.insert(by.to_owned(), named_in_catalog(name, about));
+    closed(&[by, "inputs"], keys)
 }
 
 #[cfg(test)]
@@ -196,7 +179,7 @@ mod tests {
                 assert_eq!(keys_of(table), known, "{name}");
             }
             for variant in variants {
-                // A tracker has `inputs` alone of the keys of modules, a model that is known by name needs no head.
+                // A tracker has few of the keys of modules; a model that is known by name needs no head.
                 let is_tracker = variant["properties"]["operator"]["const"] == TRACK;
                 let keys = keys_of(&variant);
                 let lacks = known.iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>();
