@@ -7,7 +7,7 @@ use weir_graph::keys::{SectionKey, ValueKind};
 use weir_policy::{DropRule, Policy};
 
 use super::named_in_catalog;
-use super::shapes::{closed, described, kind, reference, spec_properties, text, texts, words};
+use super::shapes::{closed, described, kind, point, reference, spec_properties, text, texts, words};
 
 /// A table with these keys and no others.
 pub(super) fn table(keys: &[SectionKey], catalog: &Catalog) -> Value {
@@ -88,10 +88,6 @@ fn value(of: ValueKind, catalog: &Catalog) -> Value {
     }
 }
 
-fn point() -> Value {
-    json!({ "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 })
-}
-
 fn polygon() -> Value {
     json!({ "type": "array", "items": point(), "minItems": 3 })
 }
@@ -112,8 +108,7 @@ fn parts_of_type(type_name: &str) -> Value {
     let own = spec.map_or(&[][..], |spec| spec.keys);
     let table = closed(&[], part(own));
     if own.iter().any(|key| key.name == "points") {
-        let points = json!({ "type": "array", "items": { "type": "array", "items": { "type": "number" } } });
-        named(&json!({ "anyOf": [points, table] }))
+        named(&json!({ "anyOf": [kind(KeyKind::Points), table] }))
     } else {
         named(&table)
     }

@@ -75,10 +75,7 @@ pub(super) fn kind(kind: KeyKind) -> Value {
         KeyKind::Bytes => json!({ "type": "string", "examples": ["500kB", "64MiB"] }),
         KeyKind::Space => json!({ "type": "string", "examples": ["20GB", "10%"] }),
         KeyKind::Durations => json!({ "type": "object", "additionalProperties": text() }),
-        KeyKind::Points => json!({
-            "type": "array",
-            "items": { "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } },
-        }),
+        KeyKind::Points => json!({ "type": "array", "items": point() }),
         KeyKind::Pair { min, max } => json!({
             "type": "array",
             "minItems": 2,
@@ -86,6 +83,11 @@ pub(super) fn kind(kind: KeyKind) -> Value {
             "items": { "type": "integer", "minimum": min, "maximum": max },
         }),
     }
+}
+
+/// The two numbers of a point.
+pub(super) fn point() -> Value {
+    json!({ "type": "array", "items": { "type": "number" }, "minItems": 2, "maxItems": 2 })
 }
 
 pub(super) fn text() -> Value {
