@@ -5,7 +5,7 @@ use std::fmt::Write;
 use weir_graph::keys::{self, CAMERA, Mark, Section, SectionKey, ValueKind};
 use weir_policy::{DropRule, Policy};
 
-use super::operators::kind_text;
+use super::operators::{join_names, kind_text};
 use crate::output;
 
 /// Prints the sections with their keys, as Markdown.
@@ -92,10 +92,6 @@ fn places(key: &SectionKey) -> String {
 
 /// Type and bounds of a value, as the reference has them.
 pub(super) fn value_text(kind: ValueKind) -> String {
-    let any_of = |words: &[&str]| {
-        let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-        quoted.join(", ")
-    };
     match kind {
         ValueKind::Plain(plain) => kind_text(plain),
         ValueKind::Above(min) => format!("a number above {min}"),
@@ -113,8 +109,8 @@ pub(super) fn value_text(kind: ValueKind) -> String {
         ValueKind::Batches(max) => format!("a list of whole numbers, 1 to {max}, such as `[1, 2, 4]`"),
         ValueKind::Profile => "a table of durations by batch size, or a file".to_owned(),
         ValueKind::Profiles => "tables of durations by device".to_owned(),
-        ValueKind::DropRule => format!("a table, or one of {}", any_of(DropRule::NAMES)),
-        ValueKind::Preset => any_of(&Policy::presets()),
+        ValueKind::DropRule => format!("a table, or one of {}", join_names(DropRule::NAMES)),
+        ValueKind::Preset => join_names(&Policy::presets()),
         ValueKind::Operations => {
             "a list of `pull`, `balance`, `warm-start` and `reorder`, with `pull`".to_owned()
         }

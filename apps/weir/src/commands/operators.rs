@@ -176,7 +176,8 @@ fn push_own_keys(page: &mut String, keys: &[KeySpec], shared: &[KeySpec]) {
     }
 }
 
-fn join_names(names: &[&str]) -> String {
+/// Names between backticks.
+pub(super) fn join_names(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
