@@ -73,7 +73,7 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
 /// Meaning of a key with its default.
 fn meaning(key: &SectionKey) -> String {
     match key.default {
-        "" | "none" => key.about.to_owned(),
+        "none" => key.about.to_owned(),
         default if default.starts_with("required") => format!("{} ({default})", key.about),
         default => format!("{}; default: {default}", key.about),
     }

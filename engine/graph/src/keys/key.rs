@@ -118,7 +118,7 @@ pub struct SectionKey {
     pub name: &'static str,
     /// Type and bounds of its value.
     pub kind: ValueKind,
-    /// Default, as the file would have it or in words; [`REQUIRED`]; empty if absence is a value by itself.
+    /// Default, as the file would have it or in words; [`REQUIRED`]; `none` if the key has no effect by itself.
     pub default: &'static str,
     /// Meaning, as a phrase without a full stop.
     pub about: &'static str,

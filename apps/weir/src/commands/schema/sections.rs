@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use weir_analytics::transforms::TRANSFORM_TYPES;
 use weir_flow::{Catalog, KeyKind, KeySpec};
-use weir_graph::keys::{SectionKey, ValueKind};
+use weir_graph::keys::{REQUIRED, SectionKey, ValueKind};
 use weir_policy::{DropRule, Policy};
 
 use super::named_in_catalog;
@@ -31,8 +31,7 @@ fn sentence(key: &SectionKey) -> String {
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     let about: String = first.chain(letters).collect();
     match key.default {
-        "" | "none" => format!("{about}."),
-        _ if key.is_required() => format!("{about}."),
+        "none" | REQUIRED => format!("{about}."),
         default if default.starts_with("required") => format!("{about}; {default}."),
         default => format!("{about}; default {default}."),
     }
