@@ -3,7 +3,8 @@
 //!
 //! The parser takes known keys, hints of misspelt ones and bounds of numbers from these rows. `weir schema`, `weir keys`,
 //! completion on the page and the list of keys that clients may edit are made from them, too. A key without a row is unknown
-//! to the parser. Keys of operators, heads, trackers, transforms and sinks are in the catalog ([`weir_flow::Catalog`]).
+//! to the parser. The words of a key stand in the parser, too, each with its value there; a test compares them. Keys of
+//! operators, heads, trackers, transforms and sinks are in the catalog ([`weir_flow::Catalog`]).
 
 mod key;
 mod model;
@@ -23,8 +24,10 @@ pub use plain::{APP, DEVICE, SINK, TRANSFORM, WORKER};
 pub use policy::POLICY;
 pub(crate) use policy::parts as policy_parts;
 pub(crate) use read::{count, in_bounds, number};
-pub use source::{CAMERA, GROUND, OBJECT, PRIVACY, REGION, SCHEDULE_KEYS, SOURCE};
-pub(crate) use source::{MAX_GATE_POLYGONS, MAX_POLYGONS, MAX_REGIONS, camera_keys, default_keys};
+pub use source::{CAMERA, GROUND, OBJECT, PRIVACY, REGION, SOURCE};
+pub(crate) use source::{
+    MAX_GATE_POLYGONS, MAX_POLYGONS, MAX_REGIONS, SCHEDULE_KEYS, camera_keys, default_keys,
+};
 
 /// A section, or a table within one, with its keys.
 #[derive(Debug, Clone, PartialEq)]

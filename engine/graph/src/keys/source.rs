@@ -16,7 +16,7 @@ pub(crate) const MAX_GATE_POLYGONS: usize = 32;
 pub(crate) const MAX_REGIONS: usize = 64;
 
 /// Keys of a schedule, which are those of a rule of these names.
-pub const SCHEDULE_KEYS: [&str; 3] = ["hours", "days", "except"];
+pub(crate) const SCHEDULE_KEYS: [&str; 3] = ["hours", "days", "except"];
 
 /// Keys of a source. Marks tell which of them cameras and `[defaults]` may have.
 pub const SOURCE: &[SectionKey] = &[

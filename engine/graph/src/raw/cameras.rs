@@ -13,7 +13,7 @@ use super::context::Context;
 use super::section;
 use crate::emulated::EmulatedStream;
 use crate::graph::TRACK;
-use crate::keys::{self, CAMERA, Mark, SCHEDULE_KEYS, SOURCE, SectionKey, ValueKind};
+use crate::keys::{self, CAMERA, Mark, SCHEDULE_KEYS, SOURCE, ValueKind};
 use crate::stream_defaults::StreamDefaults;
 
 /// The value of `gate` that needs `onvif`.
@@ -131,7 +131,7 @@ pub(super) fn check_defaults(defaults: &[Entry], context: &mut Context<'_>) {
 
 /// Keys of a camera whose tables become transforms, each with the type of these; `None`: they name their own.
 fn parts() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
-    CAMERA.iter().filter_map(|key: &SectionKey| match key.kind {
+    CAMERA.iter().filter_map(|key| match key.kind {
         ValueKind::Parts(kind) => Some((key.name, kind)),
         _ => None,
     })

@@ -30,6 +30,7 @@ const SEGMENT: Span = Span::from_secs(10);
 /// Default number of videos of a queued source that are processed at a time. With two, one video is opened or
 /// ends while the other keeps the models busy.
 const QUEUED_STREAMS: u32 = 2;
+
 pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawSource> {
     let owner = format!("source \"{}\"", name.value);
     let mut fields = Fields::open(owner, entry, context.diagnostics)?;
