@@ -1,5 +1,6 @@
 //! Threads that encode pictures of streams for browsers that do not play their video. A frame is encoded once for all of its
 //! watchers. A stream has one picture at a time here, so that pictures stay in order and further frames are skipped.
+//! An encoder holds nothing that must be kept: the program ends without waiting for it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -62,6 +63,10 @@ struct State {
 }
 
 impl State {
+    fn takes(&self, stream: &str) -> bool {
+        self.busy.len() < MAX_STREAMS && !self.busy.contains(stream)
+    }
+
     /// Drops queued pictures if no encoder runs, so that their streams are free for the next frame.
     fn free_unless_running(&mut self) {
         if self.running == 0 {
@@ -84,16 +89,16 @@ pub(super) struct Job {
 impl Encoders {
     /// True if a picture of the stream can be offered now.
     pub(super) fn takes(&self, stream: &str) -> bool {
-        let state = self.0.lock();
-        state.busy.len() < MAX_STREAMS && !state.busy.contains(stream)
+        self.0.lock().takes(stream)
     }
 
     /// Encodes a picture on another thread. A stream that has one here already keeps that one.
     pub(super) fn offer(&self, job: Job) {
         let mut state = self.0.lock();
-        if state.busy.len() >= MAX_STREAMS || !state.busy.insert(Arc::clone(&job.stream)) {
+        if !state.takes(&job.stream) {
             return;
         }
+        state.busy.insert(Arc::clone(&job.stream));
         state.waiting.push_back(job);
         if state.running < state.busy.len().min(self.0.max_encoders) {
             let shared = Arc::clone(&self.0);
