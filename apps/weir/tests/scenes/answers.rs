@@ -19,6 +19,14 @@ const KINDS: [(&str, &str, &str, &str); 6] = [
     ("loading-zone-no-stopping", "still", "bus", ""),
 ];
 
+fn attributes(plate: &str) -> Value {
+    if plate.is_empty() {
+        json!({})
+    } else {
+        json!({ "plate": plate })
+    }
+}
+
 /// Incidents of the last day, the newest first. One camera has many alike.
 pub(super) fn incidents(names: &[String], now_ms: u64) -> Vec<Value> {
     if names.is_empty() {
@@ -30,11 +38,6 @@ pub(super) fn incidents(names: &[String], now_ms: u64) -> Vec<Value> {
         // More by day than by night, and some close to each other.
         let began_ms = now_ms - 40_000 - index * 9 * MINUTE_MS - (index % 3) * 20_000;
         let lasts_ms = if kind == "line" { 0 } else { 7_400 + 900 * index };
-        let attributes = if plate.is_empty() {
-            json!({})
-        } else {
-            json!({ "plate": plate })
-        };
         let values = match kind {
             "line" => json!({ "count": 40 + index, "direction": "in" }),
             "zone" => json!({ "occupancy": 2, "entered": 17 + index }),
@@ -44,7 +47,7 @@ pub(super) fn incidents(names: &[String], now_ms: u64) -> Vec<Value> {
             "id": format!("{name}/{rule}/{index}"), "stream": name, "transform": rule, "type": kind, "class": class,
             "phase": if index == 0 { "began" } else { "ended" }, "is_over": index > 0, "score": 0.91, "track": index,
             "began_ms": began_ms, "time_ms": began_ms + lasts_ms, "has_clip": index % 4 != 3, "has_picture": index % 7 != 6,
-            "seen": index > 5, "pinned": index == 4, "attributes": attributes, "values": values,
+            "seen": index > 5, "pinned": index == 4, "attributes": attributes(plate), "values": values,
             "zones": if kind == "line" { json!([]) } else { json!([rule]) },
         })
     };
@@ -123,13 +126,8 @@ pub(super) fn search(scene: &Scene) -> Value {
         } else {
             json!([])
         };
-        let attributes = if plate.is_empty() {
-            json!({})
-        } else {
-            json!({ "plate": plate })
-        };
         json!({
-            "id": format!("{name}/{index}"), "stream": name, "class": class, "attributes": attributes, "by": "newest",
+            "id": format!("{name}/{index}"), "stream": name, "class": class, "attributes": attributes(plate), "by": "newest",
             "began_ms": time_ms - 4_000, "time_ms": time_ms, "picture_ms": time_ms - 2_000, "has_picture": index % 9 != 8,
             "incidents": incidents, "score": 0.9, "similarity": null, "track": index, "zones": [],
         })
