@@ -264,6 +264,13 @@ impl ItemTransform {
         Rect::new(a.x, a.y, b.x, b.y).clamp(self.frame.0, self.frame.1)
     }
 
+    /// The source box of the whole input, which may exceed the picture.
+    pub(crate) fn area(&self) -> Rect {
+        let start = self.point(Point::default());
+        let end = self.point(Point::new(self.width as f32, self.height as f32));
+        Rect::new(start.x, start.y, end.x, end.y)
+    }
+
     /// An input that is the whole picture.
     pub(crate) fn identity(width: u32, height: u32) -> Self {
         let one = ImagePlacement {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use weir_flow::{DenseMap, HeadOutput, Inference, KeyKind, KeySpec, MapCells, Point, Rect, Settings};
+use weir_flow::{DenseMap, HeadOutput, Inference, KeyKind, KeySpec, MapCells, Settings};
 
 use super::detection::is_no_probability;
 use super::input::{Input, ItemTransform, PixelMap};
@@ -120,11 +120,8 @@ fn map(place: &Place, transform: &ItemTransform, cells: MapCells) -> Inference {
     let PixelMap::Scaled(_) = transform.map else {
         return Inference::default();
     };
-    let origin = transform.point(Point::default());
-    let end = transform.point(Point::new(transform.width as f32, transform.height as f32));
-    let area = Rect::new(origin.x, origin.y, end.x, end.y);
     Inference {
-        map: DenseMap::new(area, place.columns, place.rows, cells).map(Arc::new),
+        map: DenseMap::new(transform.area(), place.columns, place.rows, cells).map(Arc::new),
         ..Inference::default()
     }
 }
@@ -270,7 +267,7 @@ impl Head for ValueMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_flow::Value;
+    use weir_flow::{Rect, Value};
 
     fn input() -> Input {
         let port = [Some(1), Some(3), Some(32), Some(64)];

@@ -39,30 +39,21 @@ const FAMILIES: [(&[u32], usize); 2] = [(&[8, 16, 32], 2), (&[8, 16, 32, 64, 128
 /// Values of an anchor: score, box, landmarks.
 const SIZES: [usize; 3] = [1, 4, 10];
 
-/// Place of the values of one stride among the outputs.
+/// Place of the values of one stride among the outputs, with the elements from one cell, anchor and value to the next.
 #[derive(Debug, Clone, Copy)]
 struct Values {
     output: usize,
-    /// Values of an anchor.
-    size: usize,
-    /// Whether anchors are planes of a grid, and not rows.
-    is_grid: bool,
+    cell_step: usize,
+    anchor_step: usize,
+    value_step: usize,
 }
 
 impl Values {
-    /// Value `number` of an anchor of a cell.
-    fn at(
-        &self,
-        data: &[f32],
-        (cell, cells): (usize, usize),
-        (anchor, anchors): (usize, usize),
-        number: usize,
-    ) -> f32 {
-        let place = match self.is_grid {
-            true => (anchor * self.size + number) * cells + cell,
-            false => (cell * anchors + anchor) * self.size + number,
-        };
-        data.get(place).copied().unwrap_or(f32::NAN)
+    /// Value `number` of an anchor, which is given by its cell and its number there.
+    fn at(&self, outputs: &[Output<'_>], (cell, anchor): (usize, usize), number: usize) -> f32 {
+        let place = cell * self.cell_step + anchor * self.anchor_step + number * self.value_step;
+        let value = Output::elements(outputs, self.output).get(place);
+        value.copied().unwrap_or(f32::NAN)
     }
 }
 
@@ -104,15 +95,21 @@ fn levels(input: &Input, specs: &[OutputSpec], strides: &[u32], anchors: usize) 
     let level = |stride: &u32| {
         let (columns, rows) = grid(input.spec.width, input.spec.height, *stride);
         let values = |size: usize| {
-            let flat = [columns * rows * anchors, size];
+            let cells = columns * rows;
+            let flat = [cells * anchors, size];
             let planes = [anchors * size, rows, columns];
             let fits =
                 |output: &OutputSpec| output.readable && [&flat[..], &planes].contains(&&output.shape[..]);
             let output = specs.iter().position(fits)?;
+            let (cell_step, anchor_step, value_step) = match specs[output].shape.len() == planes.len() {
+                true => (1, size * cells, cells),
+                false => (anchors * size, size, 1),
+            };
             Some(Values {
                 output,
-                size,
-                is_grid: specs[output].shape.len() == planes.len(),
+                cell_step,
+                anchor_step,
+                value_step,
             })
         };
         Some(Level {
@@ -142,24 +139,20 @@ impl Head for Scrfd {
     }
 
     fn decode(&self, outputs: &[Output<'_>], transform: &ItemTransform) -> Inference {
-        let data = |values: &Values| Output::elements(outputs, values.output);
         let mut candidates = Vec::new();
         for level in &self.levels {
             let (columns, rows) = grid(transform.width, transform.height, level.stride);
-            let (cells, stride) = (columns * rows, level.stride as f32);
-            let scores = data(&level.scores);
-            for number in 0..cells * self.anchors {
-                let (at, anchor) = (number / self.anchors, number % self.anchors);
-                let places = ((at, cells), (anchor, self.anchors));
-                let score = level.scores.at(scores, places.0, places.1, 0);
+            let stride = level.stride as f32;
+            for number in 0..columns * rows * self.anchors {
+                let at = (number / self.anchors, number % self.anchors);
+                let score = level.scores.at(outputs, at, 0);
                 if score.is_nan() || score < self.filter.threshold {
                     continue;
                 }
-                let corner = cell(at, columns);
+                let corner = cell(at.0, columns);
                 let corner = Point::new(corner.x * stride, corner.y * stride);
-                let [left, top, right, bottom] = std::array::from_fn(|side| {
-                    level.boxes.at(data(&level.boxes), places.0, places.1, side) * stride
-                });
+                let [left, top, right, bottom] =
+                    std::array::from_fn(|side| level.boxes.at(outputs, at, side) * stride);
                 let rect = Rect::new(
                     corner.x - left,
                     corner.y - top,
@@ -168,9 +161,8 @@ impl Head for Scrfd {
                 );
                 let points = level.points.map_or(Points::None, |values| {
                     Points::Face(std::array::from_fn(|point| {
-                        let [x, y] = std::array::from_fn(|axis| {
-                            values.at(data(&values), places.0, places.1, 2 * point + axis) * stride
-                        });
+                        let [x, y] =
+                            std::array::from_fn(|axis| values.at(outputs, at, 2 * point + axis) * stride);
                         Point::new(corner.x + x, corner.y + y)
                     }))
                 });

@@ -189,13 +189,12 @@ impl YoloSegment {
             ((left, top), (right, bottom)),
         );
         // From source pixels to those of the input, which the transform only scales and moves.
-        let origin = transform.point(Point::default());
-        let end = transform.point(Point::new(transform.width as f32, transform.height as f32));
+        let area = transform.area();
         let to_input =
-            |at: f32, origin: f32, end: f32, length: u32| (at - origin) / (end - origin) * length as f32;
+            |at: f32, start: f32, end: f32, length: u32| (at - start) / (end - start) * length as f32;
         Mask::sample(&transform.rect(rect), |x, y| {
-            let x = to_input(x, origin.x, end.x, transform.width);
-            let y = to_input(y, origin.y, end.y, transform.height);
+            let x = to_input(x, area.x0, area.x1, transform.width);
+            let y = to_input(y, area.y0, area.y1, transform.height);
             rect.contains(Point::new(x, y)) && logits.at(x * scale.0, y * scale.1) > 0.0
         })
     }
