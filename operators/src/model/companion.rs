@@ -108,14 +108,9 @@ impl Companions {
 
     pub(super) fn preprocessor(&mut self, path: PathBuf, config: &Json) {
         let flag = |key: &str, default: bool| config.get(key).and_then(Json::as_bool).unwrap_or(default);
-        let triple = |key: &str| -> Option<[f64; 3]> {
-            match config.get(key)? {
-                Json::Array(values) => {
-                    let values: Option<Vec<f64>> = values.iter().map(Json::as_f64).collect();
-                    values?.try_into().ok()
-                }
-                value => value.as_f64().map(|value| [value; 3]),
-            }
+        let triple = |key: &str| {
+            let value = config.get(key)?;
+            three_numbers(value).or_else(|| value.as_f64().map(|value| [value; 3]))
         };
         let scale = match flag("do_rescale", true) {
             true => config
@@ -173,12 +168,8 @@ impl Companions {
             transforms.iter().find(is_type).copied()
         };
         let flag = |transform: Option<&Json>, key: &str| transform?.get(key)?.as_bool();
-        let triple = |key: &str| -> Option<[f64; 3]> {
-            let values = of_type("Normalize")?.get(key)?.as_array()?;
-            let values: Option<Vec<f64>> = values.iter().map(Json::as_f64).collect();
-            values?.try_into().ok()
-        };
-        let numbers = triple("mean").zip(triple("std"));
+        let numbers = |key: &str| three_numbers(of_type("Normalize")?.get(key)?);
+        let numbers = numbers("mean").zip(numbers("std"));
         let Some((mean, std)) = numbers.filter(|(_, std)| std.iter().all(|std| *std > 0.0)) else {
             let reason = "mean and std of Normalize are not three numbers each".to_owned();
             return self.unread.push((path, reason));
@@ -244,6 +235,12 @@ impl Companions {
         }
         self.files.push((path, known.join("; ")));
     }
+}
+
+/// A list of three numbers.
+fn three_numbers(json: &Json) -> Option<[f64; 3]> {
+    let values: Option<Vec<f64>> = json.as_array()?.iter().map(Json::as_f64).collect();
+    values?.try_into().ok()
 }
 
 /// Width and height: `{"height": 640, "width": 640}`, `{"shortest_edge": 800}` or a number.
