@@ -85,6 +85,11 @@ pub(super) fn pixel(value: f32) -> f32 {
     (value * 10.0).round() / 10.0 + 0.0
 }
 
+/// Rounds scores to four digits; JSON writes no others of a double.
+pub(super) fn digits(score: f32) -> f64 {
+    (f64::from(score) * 1e4).round() / 1e4
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

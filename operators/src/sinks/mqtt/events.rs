@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use weir_flow::{Attribute, DeliveredObject, Delivery, Incident, Phase, Rect, TrackEnd, TrackState};
 
 use super::super::event::attributes_value;
+use super::super::event_shapes::digits;
 
 /// Tracks of a stream that are known at a time.
 const MAX_TRACKS: usize = 4_096;
@@ -238,10 +239,6 @@ pub(super) fn event_id(stream: &str, track: u64) -> String {
 /// Milliseconds as seconds.
 pub(super) fn seconds(ms: u64) -> f64 {
     ms as f64 / 1e3
-}
-
-fn digits(score: f32) -> f64 {
-    (f64::from(score) * 1e4).round() / 1e4
 }
 
 fn corners(rect: &Rect) -> [i64; 4] {

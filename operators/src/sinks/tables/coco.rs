@@ -8,7 +8,7 @@ use weir_flow::{
     Attribute, DeliveredObject, Delivery, KeyKind, KeyPoint, KeySpec, Settings, Sink, SinkError, SinkFactory,
 };
 
-use super::super::event_shapes::{MaskEntry, MaskForm};
+use super::super::event_shapes::{MaskEntry, MaskForm, digits};
 use super::super::{SinkKind, required_path};
 use super::categories::Categories;
 use super::csv::FILE_PATH;
@@ -47,12 +47,12 @@ fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory
 
 /// A key point: x and y in pixels, and its score.
 fn triple(point: &KeyPoint) -> [f64; 3] {
-    let round = |value: f32, digits: f64| (f64::from(value) * digits).round() / digits;
-    [
-        round(point.at.x, 10.0),
-        round(point.at.y, 10.0),
-        round(point.score, 1e4),
-    ]
+    [tenth(point.at.x), tenth(point.at.y), digits(point.score)]
+}
+
+/// Rounds pixels to a tenth.
+fn tenth(value: f32) -> f64 {
+    (f64::from(value) * 10.0).round() / 10.0
 }
 
 struct CocoFactory {
@@ -92,9 +92,8 @@ impl Sink for Coco {
         let row = |object: &DeliveredObject| {
             let category = self.categories.id_of(&object.object.class)?;
             let rect = object.object.rect;
-            let tenth = |side: f32| (f64::from(side) * 10.0).round() / 10.0;
             let bbox = [rect.x0, rect.y0, rect.x1 - rect.x0, rect.y1 - rect.y0].map(tenth);
-            let score = (f64::from(object.object.score) * 1e4).round() / 1e4;
+            let score = digits(object.object.score);
             let mut row = json!({ "image_id": image, "category_id": category, "bbox": bbox, "score": score });
             if let Some(mask) = MaskEntry::of(&object.object.points, size, MaskForm::Runs) {
                 row["segmentation"] = json!(mask);
