@@ -263,7 +263,7 @@ fn named_by_shapes(model: &mut Measured<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::constant::{ConstantOutput, constant_model};
+    use super::super::constant::{ConstantOutput, chosen, constant_model};
     use super::super::{LoadRequest, ModelFile, load};
     use super::*;
 
@@ -292,14 +292,6 @@ mod tests {
             })
             .collect();
         constant_model(&[1, 3, 640, 640], &outputs, metadata)
-    }
-
-    fn chosen(model: &[u8]) -> Result<&'static str, String> {
-        let file: std::sync::Arc<[u8]> = model.into();
-        let mut opened = Opened::new(&file).expect("opens");
-        let settings = metadata::with_metadata(&Settings::default(), &file, None, &opened);
-        let chosen = choose(&mut opened, &settings);
-        chosen.map(|kind| kind.name).map_err(|error| error.to_string())
     }
 
     const THREE: &str = "{0: 'car', 1: 'bus', 2: 'van'}";

@@ -1,7 +1,13 @@
 //! Models for tests that always give the same outputs, in any layout.
 
-use prost::Message;
+use std::sync::Arc;
 
+use prost::Message;
+use weir_flow::Settings;
+
+use super::adapt::Opened;
+use super::auto::choose;
+use super::metadata;
 use super::onnx::{
     Dimension, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
     TypeProto, ValueInfoProto, data_type,
@@ -79,4 +85,19 @@ pub(super) fn constant_model(
         ..ModelProto::default()
     };
     model.encode_to_vec()
+}
+
+/// The model of a file, and the keys that its metadata give.
+pub(super) fn opened(file: &[u8]) -> (Opened, Settings) {
+    let file: Arc<[u8]> = file.into();
+    let opened = Opened::new(&file).expect("opens");
+    let settings = metadata::with_metadata(&Settings::default(), &file, None, &opened);
+    (opened, settings)
+}
+
+/// Name of the head that is found by the file of a model.
+pub(super) fn chosen(file: &[u8]) -> Result<&'static str, String> {
+    let (mut opened, settings) = opened(file);
+    let chosen = choose(&mut opened, &settings);
+    chosen.map(|kind| kind.name).map_err(|error| error.to_string())
 }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use weir_flow::{DeviceKind, Frame, Image, Inference, Item, Region, Settings};
 
-use super::adapt::Opened;
-use super::auto::{Verdict, choose, judge_all};
-use super::constant::{ConstantOutput, constant_model};
-use super::{LoadRequest, ModelFile, load, metadata};
+use super::auto::{Verdict, judge_all};
+use super::constant::{ConstantOutput, chosen, constant_model, opened};
+use super::{LoadRequest, ModelFile, load};
 use crate::heads::{AUTO, HeadKind};
 
 /// Heads that are named by hand, since shapes do not tell them apart.
@@ -59,9 +58,8 @@ impl Row<'_> {
 }
 
 /// Heads that find objects, and those of maps, which read a model whatever its classes are called.
-fn fitting(file: &Arc<[u8]>) -> Vec<&'static str> {
-    let mut opened = Opened::new(file).expect("opens");
-    let settings = metadata::with_metadata(&Settings::default(), file, None, &opened);
+fn fitting(file: &[u8]) -> Vec<&'static str> {
+    let (mut opened, settings) = opened(file);
     let verdicts = judge_all(&mut opened, &settings).expect("judged");
     let is_crossed =
         |name: &str| MAPS.contains(&name) || HeadKind::named(name).is_some_and(HeadKind::is_detector);
@@ -70,14 +68,6 @@ fn fitting(file: &Arc<[u8]>) -> Vec<&'static str> {
         .filter(|(name, verdict)| is_crossed(name) && matches!(verdict, Verdict::Fits(_)))
         .map(|(name, _)| name)
         .collect()
-}
-
-/// The head that is found by itself.
-fn chosen(file: &Arc<[u8]>) -> Result<&'static str, String> {
-    let mut opened = Opened::new(file).expect("opens");
-    let settings = metadata::with_metadata(&Settings::default(), file, None, &opened);
-    let chosen = choose(&mut opened, &settings);
-    chosen.map(|kind| kind.name).map_err(|error| error.to_string())
 }
 
 #[test]
