@@ -9,7 +9,7 @@ use weir_flow::{
 };
 
 use super::error::OperatorError;
-use super::python::whole_frame;
+use super::python::{note_named, whole_frame};
 use super::{ConfiguredOperator, OperatorRequest, crops};
 use crate::heads::labels::Labels;
 
@@ -203,15 +203,6 @@ impl MapOperator {
         let shares = shares.map(|(class, share)| number(class, 100.0 * share));
         largest.into_iter().chain(shares).collect()
     }
-
-    fn add(output: &mut ModuleOutput, object: ObjectRef, named: Vec<(Arc<str>, Attribute)>) {
-        let attributes = named.into_iter().map(|(name, attribute)| ObjectAttribute {
-            object,
-            name,
-            attribute,
-        });
-        output.attributes.extend(attributes);
-    }
 }
 
 impl Operator for MapOperator {
@@ -250,10 +241,7 @@ impl Operator for MapOperator {
             let rect = place.rect.scaled(width, height);
             named.extend(self.attributes(&map, &rect, &format!("@{}", place.name)));
         }
-        if !named.is_empty() {
-            output.objects.push(whole_frame(&item.frame));
-            Self::add(&mut output, ObjectRef { module, index: 0 }, named);
-        }
+        note_named(module, item, named, &mut output);
         let masks = self.masks.iter();
         let masks = masks.filter_map(|class| Some((class, map.class_mask(class, (width, height))?)));
         output.objects.extend(masks.map(|(class, (rect, mask))| Object {
@@ -265,7 +253,12 @@ impl Operator for MapOperator {
         let objects: Vec<(ObjectRef, &Object)> = crops::chosen(&self.selection, results);
         for (of, object) in objects {
             let named = self.attributes(&map, &object.rect.clamp(width, height), "");
-            Self::add(&mut output, of, named);
+            let attributes = named.into_iter().map(|(name, attribute)| ObjectAttribute {
+                object: of,
+                name,
+                attribute,
+            });
+            output.attributes.extend(attributes);
         }
         output
     }

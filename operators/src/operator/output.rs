@@ -4,7 +4,7 @@ use weir_flow::{
     Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points,
 };
 
-use super::python::note_named;
+use super::python::{note_named, whole_frame};
 use super::{ConfiguredOperator, regions};
 
 /// Overlapping crops may show one object: boxes of a class that overlap more (IoU) are merged. The threshold is low,
@@ -100,14 +100,10 @@ fn note(
             other => ("frame".into(), 1.0, Some(other)),
         };
         let index = u32::try_from(output.objects.len()).unwrap_or(u32::MAX);
-        let rect = item.frame.image.bounds();
         output.objects.push(Object {
             class,
             score,
-            rect,
-            parent: None,
-            points: Points::None,
-            candidate: false,
+            ..whole_frame(&item.frame)
         });
         if let Some(attribute) = rest {
             output.attributes.push(ObjectAttribute {
