@@ -232,3 +232,30 @@ def planes(picture, mean=0.0, std=255.0) -> np.ndarray:
     """A picture as [3, height, width]."""
     values = (np.asarray(picture, np.float32) - np.float32(mean)) / np.float32(std)
     return np.ascontiguousarray(values.transpose(2, 0, 1))
+
+
+def iou(a, b) -> float:
+    w = min(a[2], b[2]) - max(a[0], b[0])
+    h = min(a[3], b[3]) - max(a[1], b[1])
+    if w <= 0 or h <= 0:
+        return 0.0
+    both = w * h
+    return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
+
+
+def suppress(found: list, most: float) -> list:
+    """Greedy suppression within each class, best first."""
+    kept = []
+    for one in sorted(found, key=lambda f: -f.score):
+        if all(k.name != one.name or iou(k.box, one.box) <= most for k in kept):
+            kept.append(one)
+    return kept
+
+
+def open_session(file: Path):
+    """A session of ONNX Runtime that reports errors alone."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(file), options)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common import Export, Found, Row, calibrate_norms, pictures, planes, score_some, rescale
+from common import Export, Found, Row, calibrate_norms, open_session, pictures, planes, score_some, rescale, suppress
 
 CLASSES = 6
 NAMES = [f"c{number}" for number in range(CLASSES)]
@@ -75,34 +75,13 @@ def grid(side: int):
     return np.concatenate(cells).astype(np.float32)
 
 
-def iou(a, b) -> float:
-    w = min(a[2], b[2]) - max(a[0], b[0])
-    h = min(a[3], b[3]) - max(a[1], b[1])
-    if w <= 0 or h <= 0:
-        return 0.0
-    both = w * h
-    return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
-
-
-def suppress(found: list, most: float) -> list:
-    kept = []
-    for one in sorted(found, key=lambda f: -f.score):
-        if all(k.name != one.name or iou(k.box, one.box) <= most for k in kept):
-            kept.append(one)
-    return kept
-
-
 def clip(box, picture) -> tuple:
     w, h = picture.size
     return (min(max(box[0], 0), w), min(max(box[1], 0), h), min(max(box[2], 0), w), min(max(box[3], 0), h))
 
 
 def run_file(file: Path, feed: dict) -> dict:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(file), options)
+    session = open_session(file)
     return dict(zip([o.name for o in session.get_outputs()], session.run(None, feed)))
 
 

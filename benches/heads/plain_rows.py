@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from common import Export, Found, Row, pictures, planes
+from common import Export, Found, Row, open_session, pictures, planes, suppress
 
 CLASSES = [f"c{number}" for number in range(6)]
 
@@ -75,11 +75,7 @@ class Graph:
 
 
 def run(file: Path, picture, mean, std, blue_first=False, pixels_last=False) -> list:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(file), options)
+    session = open_session(file)
     pixels = np.asarray(picture)[:, :, ::-1] if blue_first else picture
     values = planes(pixels, mean, std)
     values = values.transpose(1, 2, 0) if pixels_last else values
@@ -88,22 +84,11 @@ def run(file: Path, picture, mean, std, blue_first=False, pixels_last=False) -> 
 
 def best_of(boxes, scores, points, name: str, threshold: float, overlap: float) -> list:
     """Objects above the threshold, by greedy suppression; each with its points."""
-    kept = []
-    for at in np.argsort(-scores, kind="stable"):
-        if scores[at] < threshold:
-            break
-        x0, y0, x1, y1 = boxes[at]
-        def covers(other) -> bool:
-            w, h = min(x1, other[2]) - max(x0, other[0]), min(y1, other[3]) - max(y0, other[1])
-            both = max(w, 0) * max(h, 0)
-            return both > overlap * ((x1 - x0) * (y1 - y0) + (other[2] - other[0]) * (other[3] - other[1]) - both)
-        if not any(covers(boxes[other]) for other in kept):
-            kept.append(at)
     found = []
-    for at in kept[:300]:
+    for at in np.flatnonzero(scores >= threshold):
         detail = {"points": [[float(x), float(y), float(scores[at])] for x, y in points[at]]} if points is not None else {}
         found.append(Found(name, float(scores[at]), tuple(map(float, boxes[at])), detail))
-    return found
+    return suppress(found, overlap)[:300]
 
 
 def raised(make, assets: Path, side: int, scores, share: float = 0.01) -> float:
