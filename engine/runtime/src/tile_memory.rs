@@ -44,7 +44,8 @@ impl TileMemory {
 
     /// A tile was read. Results of frames may come in another order than the frames, and those of an earlier graph late.
     pub(crate) fn on_read(&mut self, (graph, module): (u32, ModuleId), item: &Item, inference: &Inference) {
-        if graph < self.graph {
+        // A tile without a result is read again.
+        if graph < self.graph || inference.failure.is_some() {
             return;
         }
         if graph > self.graph {
@@ -134,6 +135,20 @@ mod tests {
         assert!(!known(&memory, (2, ModuleId(0)), true, 6_100.0));
         memory.on_read((2, ModuleId(0)), &half(true, 6_000.0), &found);
         assert!(!known(&memory, OF, true, 6_100.0), "another graph is in force");
+    }
+
+    #[test]
+    fn tile_whose_reading_failed_is_read_again() {
+        let mut memory = TileMemory::default();
+        let failed = Inference {
+            failure: Some("the head failed".into()),
+            ..Inference::default()
+        };
+        memory.on_read(OF, &half(false, 4_960.0), &failed);
+        let known = |memory: &TileMemory| memory.known(OF, &half(false, 5_000.0), &changes(5_000.0));
+        assert!(known(&memory).is_none());
+        memory.on_read(OF, &half(false, 4_960.0), &Inference::default());
+        assert!(known(&memory).is_some());
     }
 
     #[test]
