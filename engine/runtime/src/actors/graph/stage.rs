@@ -135,8 +135,8 @@ pub(super) fn add_output(
     let mut output = operator.output_beside(module, items, inferences, &branch.results);
     let request = &branch.request;
     let has_mask = |object: &Object| matches!(object.points, Points::Mask(_));
-    let is_visible = is_detection || output.objects.iter().any(has_mask);
-    if is_visible && request.frame.privacy.hides() {
+    let is_visible = || is_detection || output.objects.iter().any(has_mask);
+    if request.frame.privacy.hides() && is_visible() {
         // Before objects are left out that do not count.
         let hidden = request.route.scene.privacy.hidden(&output.objects);
         request.frame.privacy.add(hidden);
