@@ -1,5 +1,5 @@
-//! Control of sessions on devices whose memory does not hold all their models: the orders for workers, and
-//! the models that stay prepared in host memory.
+//! Control of sessions on devices whose memory does not hold all their models, and of workers that follow the load:
+//! the orders for workers, and the models that stay prepared in host memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,14 +34,14 @@ impl WarmModels {
     }
 }
 
-/// Order of the arbiter to open or close a session.
+/// Order of the arbiter, or of a pool, to open or close a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionOrder {
     Open { model: ModelId, warm: bool },
     Close { model: ModelId },
 }
 
-/// Sends the outcome of an order to the arbiter; called on the thread of the worker.
+/// Sends the outcome of an order to the graph; called on the thread of the worker.
 pub(crate) type SessionChangeSender = Box<dyn Fn(SlotEvent) + Send>;
 
 /// Channel for orders to a worker, with the prepared models that its sessions open from.
