@@ -1,4 +1,4 @@
-//! Values that experiments have and graphs have not: numbers within bounds, spans that may be zero, lists of seeds.
+//! Values of experiments: numbers within bounds, spans that may be zero, lists of seeds.
 
 use weir_config::{Content, Diagnostics, Fields};
 use weir_types::Span;
