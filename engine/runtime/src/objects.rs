@@ -1,16 +1,18 @@
 //! From the outputs of modules to the objects of a delivery: numbered from 0, each with all its attributes.
 
-use weir_flow::{DeliveredObject, Object, ObjectRef, RequestResults, TrackState};
+use std::collections::BTreeSet;
+
+use weir_analytics::FrameAnalytics;
+use weir_flow::{DeliveredObject, Object, ObjectRef, RequestResults};
 
 /// The objects that are taken, in the order of modules, each with its track and the attributes of modules that give some; and
-/// their names, ascending, by number. Candidates are there only where they are asked for, or confirmed: `track` gives the track of an
-/// object, and whether that is so.
+/// their names, ascending, by number. Candidates are there only where they are asked for, or confirmed by one of the trackers.
 pub(crate) fn assemble(
     results: &RequestResults,
     takes: impl Fn(u32, &Object) -> bool,
     gives: impl Fn(u32) -> bool,
     candidates: bool,
-    track: impl Fn(ObjectRef) -> (Option<TrackState>, bool),
+    (found, trackers): (&FrameAnalytics, &BTreeSet<u32>),
 ) -> (Vec<DeliveredObject>, Vec<ObjectRef>) {
     let mut objects: Vec<DeliveredObject> = Vec::new();
     let mut names: Vec<ObjectRef> = Vec::new();
@@ -18,8 +20,7 @@ pub(crate) fn assemble(
         .objects()
         .filter(|(name, object)| takes(name.module, object))
     {
-        let (track, is_confirmed) = track(name);
-        let candidate = object.candidate && !is_confirmed;
+        let candidate = object.candidate && !found.is_confirmed(name, trackers);
         if candidate && !candidates {
             continue;
         }
@@ -32,7 +33,7 @@ pub(crate) fn assemble(
             },
             parent: None,
             attributes: Vec::new(),
-            track,
+            track: found.track(name, trackers).cloned(),
         });
     }
     // Results have their objects in the order of names.
@@ -104,7 +105,8 @@ mod tests {
         );
         let assembled = |modules: std::ops::Range<u32>| {
             let has = |module: u32| modules.contains(&module);
-            assemble(&results, |module, _| has(module), has, false, |_| (None, false))
+            let tracked = (&FrameAnalytics::default(), &BTreeSet::new());
+            assemble(&results, |module, _| has(module), has, false, tracked)
         };
         let (shown, names) = assembled(0..4);
         assert_eq!(names[2], plate);

@@ -46,10 +46,7 @@ impl Egress {
             |module, object| program.modules.contains(&module) && transform.spec.takes(&object.class),
             |_| true,
             false,
-            |object| {
-                let is_confirmed = found.is_confirmed(object, &transform.trackers);
-                (found.track(object, &transform.trackers).cloned(), is_confirmed)
-            },
+            (found, &transform.trackers),
         );
         let at = self.clock.now();
         let delivery = Arc::new(Delivery {
@@ -130,10 +127,7 @@ impl Egress {
                     |module, _| shows(module),
                     shows,
                     candidates,
-                    |object| {
-                        let is_confirmed = found.is_confirmed(object, &view.trackers);
-                        (found.track(object, &view.trackers).cloned(), is_confirmed)
-                    },
+                    (found, &view.trackers),
                 );
                 for transform in &view.transforms {
                     let changes = frame.changes.get(transform).into_iter().flatten();
