@@ -75,7 +75,7 @@ impl ConcurrencyLimitSpec {
             }
         };
         let batch = modules.clone().map(batch).max().unwrap_or(1);
-        let pipelines = modules.clone().filter(|spec| spec.pool == Pool::Pipelines);
+        let pipelines = modules.filter(|spec| spec.pool == Pool::Pipelines);
         let slots = pipelines.map(|spec| spec.slots.len() as u32).sum::<u32>() + slots;
         4 * slots.max(1) * batch + 4
     }
