@@ -9,7 +9,7 @@ use weir_flow::{
 };
 
 use super::error::OperatorError;
-use super::python::{note_named, whole_frame};
+use super::output::{note_named, whole_frame};
 use super::{ConfiguredOperator, OperatorRequest, crops};
 use crate::heads::labels::Labels;
 

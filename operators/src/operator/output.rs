@@ -1,10 +1,11 @@
 //! The output of a module: objects with their parents, and attributes of the objects that were cropped.
 
+use std::sync::Arc;
+
 use weir_flow::{
-    Attribute, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points,
+    Attribute, Frame, Inference, Item, KeyPoint, ModuleOutput, Object, ObjectAttribute, ObjectRef, Points,
 };
 
-use super::python::{note_named, whole_frame};
 use super::{ConfiguredOperator, regions};
 
 /// Overlapping crops may show one object: boxes of a class that overlap more (IoU) are merged. The threshold is low,
@@ -92,7 +93,7 @@ fn note(
     attribute: Attribute,
     output: &mut ModuleOutput,
 ) {
-    let name = || std::sync::Arc::clone(&operator.attribute);
+    let name = || Arc::clone(&operator.attribute);
     let Some(of) = item.object else {
         // The item is the frame itself, which becomes an object to carry the attribute.
         let (class, score, rest) = match attribute {
@@ -137,6 +138,43 @@ fn note(
         name: name(),
         attribute,
     });
+}
+
+/// Adds attributes with names of their own to the object that an item was made for, or to one that stands for the frame.
+pub(super) fn note_named(
+    module: u32,
+    item: &Item,
+    named: Vec<(Arc<str>, Attribute)>,
+    output: &mut ModuleOutput,
+) {
+    if named.is_empty() {
+        return;
+    }
+    let object = item.object.unwrap_or_else(|| {
+        // The frame becomes an object to carry its attributes.
+        let index = u32::try_from(output.objects.len()).unwrap_or(u32::MAX);
+        output.objects.push(whole_frame(&item.frame));
+        ObjectRef { module, index }
+    });
+    output
+        .attributes
+        .extend(named.into_iter().map(|(name, attribute)| ObjectAttribute {
+            object,
+            name,
+            attribute,
+        }));
+}
+
+/// The object that stands for a frame, to carry its attributes.
+pub(super) fn whole_frame(frame: &Frame) -> Object {
+    Object {
+        class: "frame".into(),
+        score: 1.0,
+        rect: frame.image.bounds(),
+        parent: None,
+        points: Points::None,
+        candidate: false,
+    }
 }
 
 /// The best of the objects that several crops found, in their order.

@@ -18,12 +18,12 @@ mod transform;
 use std::sync::Arc;
 
 use weir_flow::{
-    Attribute, Frame, Inference, Item, KeyKind, KeySpec, ModuleOutput, Object, ObjectAttribute, ObjectRef,
-    Operator, OperatorInput, OperatorSpec, PYTHON_FUNCTION, PYTHON_INTERPRETER, PYTHON_PREFIX, Points, Rect,
-    RequestResults,
+    Frame, Inference, Item, KeyKind, KeySpec, ModuleOutput, Object, Operator, OperatorInput, OperatorSpec,
+    PYTHON_FUNCTION, PYTHON_INTERPRETER, PYTHON_PREFIX, RequestResults,
 };
 
 use super::gallery::Gallery;
+use super::output::note_named;
 use super::{ConfiguredOperator, CropShape, KEYS, OperatorRequest, crops};
 pub(crate) use head::KIND as HEAD;
 pub use model::PythonModel;
@@ -119,43 +119,5 @@ impl Operator for PythonOperator {
             note_named(module, item, inference.named, &mut output);
         }
         output
-    }
-}
-
-/// Adds attributes with names of their own to the object that an item was made for, or to one that stands for the frame.
-pub(super) fn note_named(
-    module: u32,
-    item: &Item,
-    named: Vec<(Arc<str>, Attribute)>,
-    output: &mut ModuleOutput,
-) {
-    if named.is_empty() {
-        return;
-    }
-    let object = item.object.unwrap_or_else(|| {
-        // The frame becomes an object to carry its attributes.
-        let index = u32::try_from(output.objects.len()).unwrap_or(u32::MAX);
-        output.objects.push(whole_frame(&item.frame));
-        ObjectRef { module, index }
-    });
-    output
-        .attributes
-        .extend(named.into_iter().map(|(name, attribute)| ObjectAttribute {
-            object,
-            name,
-            attribute,
-        }));
-}
-
-/// The object that stands for a frame, to carry its attributes.
-pub(super) fn whole_frame(frame: &Frame) -> Object {
-    let (width, height) = frame.size();
-    Object {
-        class: "frame".into(),
-        score: 1.0,
-        rect: Rect::new(0.0, 0.0, width as f32, height as f32),
-        parent: None,
-        points: Points::None,
-        candidate: false,
     }
 }
