@@ -93,18 +93,20 @@ impl DenseMap {
             return None;
         };
         let number = names.iter().position(|name| **name == *class)?;
-        let is_class = |cell: usize| usize::from(cells[cell]) == number;
+        let is_class = |cell: &u16| usize::from(*cell) == number;
         let size = (
             self.area.width() / self.columns as f32,
             self.area.height() / self.rows as f32,
         );
-        let boxes = (0..cells.len()).filter(|cell| is_class(*cell)).map(|cell| {
-            let (column, row) = (cell % self.columns, cell / self.columns);
-            let (x, y) = (
-                self.area.x0 + column as f32 * size.0,
-                self.area.y0 + row as f32 * size.1,
+        let rows = cells.chunks_exact(self.columns).enumerate();
+        let boxes = rows.filter_map(|(row, cells)| {
+            let (first, last) = (
+                cells.iter().position(is_class)?,
+                cells.iter().rposition(is_class)?,
             );
-            Rect::new(x, y, x + size.0, y + size.1)
+            let x = |column: usize| self.area.x0 + column as f32 * size.0;
+            let y = self.area.y0 + row as f32 * size.1;
+            Some(Rect::new(x(first), y, x(last) + size.0, y + size.1))
         });
         let rect = boxes.reduce(|one, other| one.union(&other))?.clamp(width, height);
         let cell = |at: f32, start: f32, size: f32, count: usize| {
@@ -112,7 +114,7 @@ impl DenseMap {
         };
         let mask = Mask::sample(&rect, |x, y| {
             let column = cell(x, self.area.x0, size.0, self.columns);
-            is_class(cell(y, self.area.y0, size.1, self.rows) * self.columns + column)
+            is_class(&cells[cell(y, self.area.y0, size.1, self.rows) * self.columns + column])
         })?;
         Some((rect, mask))
     }
