@@ -69,11 +69,11 @@ pub use layer_chain::LayerChain;
 use loaded::Loaded;
 pub use partition_session::OnnxPartitionLoader;
 pub use partitioned::PartitionedOnnx;
+pub(crate) use runtime::float_bytes;
 pub use runtime::{
     GpuOptions, OpenError, Precision, Provider, RuntimeLibraryError, SessionOperation, find_runtime,
     limit_heap_arenas, load_runtime, observe_sessions, return_unused_memory,
 };
-pub(crate) use runtime::float_bytes;
 use runtime::{OutputView, Port};
 use session::OnnxSession;
 pub use text_encoder::TextEncoder;
