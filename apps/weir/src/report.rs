@@ -330,15 +330,18 @@ mod tests {
     #[test]
     fn the_table_counts_workers_that_follow_the_load() {
         let mut report = report();
-        let module = report.modules.values_mut().next().unwrap();
-        module.workers = Some(WorkersReport {
-            open: 1,
-            most_open: 3,
-            opened: 4,
-            closed: 4,
-            failed: 2,
-            cold_start_ms: Some(1_520.0),
-        });
+        let module = weir_policy::ModuleReport {
+            workers: Some(WorkersReport {
+                open: 1,
+                most_open: 3,
+                opened: 4,
+                closed: 4,
+                failed: 2,
+                cold_start_ms: Some(1_520.0),
+            }),
+            ..weir_policy::ModuleReport::default()
+        };
+        report.modules.insert("detect".into(), module);
         let table = table(&report);
         let said = "workers open at most 3, now 1; opened 4 in 1.5 s each, closed 4; 2 could not be opened";
         assert!(table.contains(said), "{table}");
