@@ -95,8 +95,8 @@ pub fn queued(rule: QueueRule, requests: usize) -> Case {
     }
 }
 
-/// One model and one class of objectives, so that no request overtakes another: the estimates should then be
-/// right (Figure 17).
+/// One model and one class of objectives (Figure 17), so that a request overtakes only requests of other tiers, by
+/// joining a group before them.
 #[must_use]
 pub fn estimated() -> Case {
     Case {

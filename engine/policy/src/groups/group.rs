@@ -1,6 +1,11 @@
 //! Request groups (QLM, section 4, Algorithm 1). A group holds requests of one model, one class of objectives
-//! and one tier of expected work. It is split in half above `delta` mean batches. Within a group, requests
-//! are served in order of arrival.
+//! and one tier of expected work. Within a group, requests are served in order of arrival.
+//!
+//! Algorithm 1 halves a group above `delta` mean batches. Here a group takes no further requests once
+//! `delta` mean batches for its model and class came to its instance, and the next request begins a new group
+//! with a place of its own. Requests of another tier that wait behind the group are thus overtaken by a
+//! limited number of later ones. A limit of the requests that wait in the group would not do: the first group
+//! of a busy instance is served while it grows, and would hardly ever reach that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,9 +52,31 @@ pub(super) struct Group {
     pub(super) requests: BTreeMap<SequenceId, Share>,
     pub(super) prompt: f64,
     pub(super) output: f64,
+    /// Number of requests for the group's model and class that came to its instance since the group began, its
+    /// own and those of other tiers. A request that returned to the queue counts again.
+    arrivals: usize,
 }
 
 impl Group {
+    /// Whether a further request of its key may join, if a group has at most `max` requests.
+    pub(super) fn has_room(&self, max: usize) -> bool {
+        self.arrivals < max
+    }
+
+    /// Tokens of prompts and of outputs of the requests that are served before this one.
+    pub(super) fn before(&self, request: SequenceId) -> [f64; 2] {
+        // A request that arrives is the last one.
+        if let Some((last, own)) = self.requests.last_key_value()
+            && *last == request
+        {
+            return [self.prompt - own.prompt, self.output - own.output];
+        }
+        let before = self.requests.range(..request);
+        before.fold([0.0; 2], |[prompt, output], (_, share)| {
+            [prompt + share.prompt, output + share.output]
+        })
+    }
+
     pub(super) fn first(&self) -> Option<SequenceId> {
         self.requests.keys().next().copied()
     }
@@ -71,9 +98,7 @@ impl Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Joined {
     pub(super) group: GroupId,
-    /// Whether the group is new; `split_from` is the group that it was split off, if any.
-    pub(super) new: bool,
-    pub(super) split_from: Option<GroupId>,
+    pub(super) is_new: bool,
 }
 
 /// All groups that have requests.
@@ -117,6 +142,7 @@ impl Groups {
             requests: BTreeMap::new(),
             prompt: 0.0,
             output: 0.0,
+            arrivals: 0,
         };
         self.all.insert(id, group);
         id
@@ -127,8 +153,7 @@ impl Groups {
         self.next
     }
 
-    /// Adds a request to a group of its key, or to a new one; a group that already has `max` requests is split
-    /// first.
+    /// Adds a request to a group of its key, or to a new one. A group has at most `max` requests.
     pub(super) fn join(
         &mut self,
         into: Option<GroupId>,
@@ -137,12 +162,8 @@ impl Groups {
         max: usize,
     ) -> Joined {
         self.requests += 1;
-        let into = into.and_then(|id| Some((id, self.all.get(&id)?.requests.len())));
-        let (group, new, split_from) = match into {
-            None => (self.create(key), true, None),
-            Some((id, requests)) if requests >= max.max(1) => (self.split(id, key), true, Some(id)),
-            Some((id, _)) => (id, false, None),
-        };
+        let into = into.filter(|id| self.all.contains_key(id));
+        let group = into.unwrap_or_else(|| self.create(key));
         if let Some(group) = self.all.get_mut(&group) {
             group.add(request, share);
             let fits = group.requests.len() <= max.max(1);
@@ -150,33 +171,15 @@ impl Groups {
         }
         Joined {
             group,
-            new,
-            split_from,
+            is_new: into.is_none(),
         }
     }
 
-    /// Moves the later half of a group into a new one, and returns that.
-    fn split(&mut self, id: GroupId, key: GroupKey) -> GroupId {
-        let new = self.create(key);
-        let Some(mut group) = self.all.remove(&id) else {
-            return new;
-        };
-        let half = group.requests.len().div_ceil(2);
-        let middle = group.requests.keys().nth(half).copied();
-        let later = middle
-            .map(|from| group.requests.split_off(&from))
-            .unwrap_or_default();
-        for share in later.values() {
-            group.prompt -= share.prompt;
-            group.output -= share.output;
+    /// Counts a request that came to the group's instance for its model and class.
+    pub(super) fn count_arrival(&mut self, id: GroupId) {
+        if let Some(group) = self.all.get_mut(&id) {
+            group.arrivals += 1;
         }
-        self.all.insert(id, group);
-        if let Some(other) = self.all.get_mut(&new) {
-            for (request, share) in later {
-                other.add(request, share);
-            }
-        }
-        new
     }
 
     /// Removes a request from its group; an empty group is removed.

@@ -12,6 +12,8 @@ mod estimator;
 mod exact;
 mod group;
 mod instance;
+#[cfg(test)]
+mod joining_tests;
 mod orders;
 mod plan;
 mod queues;

@@ -2,7 +2,7 @@
 //! a lost instance loses no request (QLM, section 4).
 //!
 //! Neither the start of a group nor the end of an order is stored: both follow from the work of the groups
-//! before, so that they are never stale when these groups grow, are served or are split.
+//! before, so that they are never stale when these groups grow or are served.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,8 @@ pub(super) struct VirtualQueues {
     pub(super) groups: Groups,
     pub(super) orders: Vec<Vec<Queued>>,
     instance_of: BTreeMap<GroupId, InstanceId>,
-    /// Latest group of each key on each instance: further requests of the key join it there.
+    /// Latest group of each key on each instance: further requests of the key join it there while it has
+    /// room.
     latest: BTreeMap<(GroupKey, InstanceId), GroupId>,
     pub(super) planned: Option<Timestamp>,
     /// Requests that the last plan expected to be late.
@@ -56,7 +57,7 @@ impl VirtualQueues {
         self.instance_of.get(&group).copied()
     }
 
-    /// Group on an instance that a further request of that key joins.
+    /// Latest group of that key on an instance.
     pub(super) fn latest(&self, key: GroupKey, instance: InstanceId) -> Option<GroupId> {
         self.latest.get(&(key, instance)).copied()
     }
@@ -105,11 +106,17 @@ impl VirtualQueues {
         }
     }
 
-    /// Puts a group directly behind the one that it was split off.
-    pub(super) fn put_behind(&mut self, new: GroupId, from: GroupId, rates: &[Vec<ServiceRates>]) {
-        if let Some((instance, at)) = self.place_of(from) {
-            self.update_work(from, rates);
-            self.put(new, (instance, at + 1), rates);
+    /// Counts a request that joined a group on an instance, in the latest group of each tier there.
+    pub(super) fn count_arrival(&mut self, key: GroupKey, instance: InstanceId) {
+        let first = (GroupKey { tier: 0, ..key }, InstanceId(0));
+        let above = GroupKey {
+            tier: u32::MAX,
+            ..key
+        };
+        for ((_, on), group) in self.latest.range(first..(above, InstanceId(0))) {
+            if *on == instance {
+                self.groups.count_arrival(*group);
+            }
         }
     }
 

@@ -175,7 +175,8 @@ impl Queues {
         }
     }
 
-    /// Expected time of a request's last token, by the last plan; `None` if it is not in a group.
+    /// Expected time of a request's last token, by the present order; `None` if it is not in a group. A
+    /// request that arrives later changes it only if it is served earlier.
     #[must_use]
     pub fn estimate(&self, request: SequenceId) -> Option<Timestamp> {
         let (Waiting::Virtual(queues), Some(found)) = (&self.waiting, self.requests.get(&request)) else {
@@ -184,7 +185,7 @@ impl Queues {
         let Place::Group(id) = found.place else {
             return None;
         };
-        Some(self.group_end(queues, id))
+        self.request_end(queues, id, request)
     }
 
     /// Takes in one event, then pulls requests, opens models, and plans if a violation is predicted.
@@ -363,18 +364,16 @@ impl Queues {
         };
         let joined = queues.groups.join(choice.joins, key, (id, share), max);
         self.stats.max_groups = self.stats.max_groups.max(queues.groups.len());
-        match joined.split_from {
-            Some(from) => queues.put_behind(joined.group, from, &self.rates),
-            None if joined.new => queues.put(joined.group, (choice.instance, choice.at), &self.rates),
-            None => queues.update_work(joined.group, &self.rates),
+        if joined.is_new {
+            queues.put(joined.group, (choice.instance, choice.at), &self.rates);
+        } else {
+            queues.update_work(joined.group, &self.rates);
         }
-        let moved = queues.groups.get(joined.group).filter(|_| joined.new);
-        for moved in moved.iter().flat_map(|group| group.requests.keys()).chain([&id]) {
-            if let Some(request) = self.requests.get_mut(moved) {
-                request.place = Place::Group(joined.group);
-            }
+        queues.count_arrival(key, choice.instance);
+        if let Some(request) = self.requests.get_mut(&id) {
+            request.place = Place::Group(joined.group);
         }
-        self.on_joined(joined.group, share.deadline, effects);
+        self.on_joined(joined.group, (id, share.deadline), effects);
     }
 
     /// Maximum number of requests in a group of this model: `delta` mean batches of the largest instance.

@@ -1,6 +1,6 @@
 //! Virtual queues (QLM, section 4): placement of new groups, and planning of the orders.
 
-use weir_types::{GroupId, InstanceId, ModelId, Timestamp};
+use weir_types::{GroupId, InstanceId, ModelId, SequenceId, Span, Timestamp};
 
 use super::api::QueueEffect;
 use super::exact::solve_exactly;
@@ -59,20 +59,29 @@ impl Queues {
         }
     }
 
-    /// Expected time of the last token of a group's last request.
-    pub(super) fn group_end(&self, queues: &VirtualQueues, id: GroupId) -> Timestamp {
-        let (Some(group), Some(instance)) = (queues.groups.get(id), queues.instance_of(id)) else {
-            return self.now;
-        };
-        let cost = self.group_cost(group, instance);
-        let mut own_start_s = 0.0;
+    /// Expected time of the last token of a request: after the groups before its own, the requests before it
+    /// in its group, and its time in service.
+    pub(super) fn request_end(
+        &self,
+        queues: &VirtualQueues,
+        id: GroupId,
+        request: SequenceId,
+    ) -> Option<Timestamp> {
+        let (group, instance) = (queues.groups.get(id)?, queues.instance_of(id)?);
+        let share = group.requests.get(&request)?;
+        let rates = &self.rates[instance.index()][group.key.model.index()];
+        let mut group_start_s = 0.0;
         let order = &queues.orders[instance.index()];
         walk(order, &self.plan_instance(instance), |_, queued, start_s| {
             if queued.group == id {
-                own_start_s = start_s;
+                group_start_s = start_s;
             }
         });
-        self.now + weir_types::Span::from_secs_f64(own_start_s + cost.work_s + cost.service_s)
+        let [prompt, output] = group.before(request);
+        let service_s = rates.service_s(share.prompt, share.output, rates.batch);
+        let service_s = service_s * self.eps[instance.index()].factor();
+        let end_s = group_start_s + rates.work_s(prompt, output) + service_s;
+        Some(self.now + Span::from_secs_f64(end_s))
     }
 
     /// Seconds of work of the first group in an instance's queue.
@@ -88,12 +97,18 @@ impl Queues {
 
     /// Called when a request joined a group: if it is predicted to be late, an instance switches to its model,
     /// or all groups are planned again.
-    pub(super) fn on_joined(&mut self, id: GroupId, deadline: Timestamp, effects: &mut Vec<QueueEffect>) {
+    pub(super) fn on_joined(
+        &mut self,
+        id: GroupId,
+        (request, deadline): (SequenceId, Timestamp),
+        effects: &mut Vec<QueueEffect>,
+    ) {
         let Waiting::Virtual(queues) = &self.waiting else {
             return;
         };
         // A request whose deadline has passed cannot be saved by another plan.
-        let is_late = self.group_end(queues, id) > deadline && deadline > self.now;
+        let end = self.request_end(queues, id, request);
+        let is_late = end.is_some_and(|end| end > deadline) && deadline > self.now;
         let is_next = matches!(queues.place_of(id), Some((_, 0)));
         let has_switched = (is_late || is_next) && self.switch_for_urgent(id, deadline);
         self.stats.violations_predicted += u64::from(is_late);
@@ -111,9 +126,9 @@ impl Queues {
         }
     }
 
-    /// Place of requests: in the latest group of their key on an instance, at the end of its order, or behind
-    /// groups of their model. First come places at which they are in time, then those for which no busy instance
-    /// opens a model, then those at which they are done first.
+    /// Place of requests: in the latest group of their key on an instance if that has room, at the end of its
+    /// order, or behind groups of their model. First come places at which they are in time, then those for which
+    /// no busy instance opens a model, then those at which they are done first.
     pub(super) fn choose(&self, queues: &VirtualQueues, wanted: &Wanted) -> Option<Choice> {
         let key = wanted.key;
         let up = (0..self.at.len() as u32).map(InstanceId);
@@ -128,11 +143,8 @@ impl Queues {
         }
         if !self.spec.operations.balance {
             let latest = queues.latest_anywhere(key).filter(|_| wanted.may_join);
-            let has_room = |id: &GroupId| {
-                let group = queues.groups.get(*id);
-                group.is_some_and(|group| group.requests.len() < self.max_group(key.model))
-            };
-            let there = latest.filter(has_room).and_then(|id| queues.instance_of(id));
+            let latest = latest.filter(|id| self.has_room(queues, *id));
+            let there = latest.and_then(|id| queues.instance_of(id));
             let there = there.filter(|instance| up.contains(instance));
             up = vec![there.unwrap_or(up[wanted.turn as usize % up.len()])];
         }
@@ -146,6 +158,12 @@ impl Queues {
         })
     }
 
+    /// Whether a further request of its key may join a group.
+    fn has_room(&self, queues: &VirtualQueues, id: GroupId) -> bool {
+        let group = queues.groups.get(id);
+        group.is_some_and(|group| group.has_room(self.max_group(group.key.model)))
+    }
+
     /// Possible places on one instance.
     fn choices(&self, queues: &VirtualQueues, wanted: &Wanted, instance: InstanceId) -> Vec<Choice> {
         let model = wanted.key.model;
@@ -154,7 +172,8 @@ impl Queues {
         let each = wanted.requests.max(1.0);
         let service_s =
             self.eps[instance.index()].factor() * rates.service_s(prompt / each, output / each, rates.batch);
-        let own_s = rates.work_s(prompt, output) + service_s;
+        // The last of several requests starts before their work is done.
+        let own_s = rates.work_s(prompt, output) * (each - 1.0) / each + service_s;
         let left_s = self.seconds_until(wanted.deadline);
         let choice = |start_s: f64, at: usize, joins: Option<GroupId>| Choice {
             is_late: start_s + own_s > left_s,
@@ -167,6 +186,7 @@ impl Queues {
         let at = self.plan_instance(instance);
         let order = &queues.orders[instance.index()];
         let latest = queues.latest(wanted.key, instance).filter(|_| wanted.may_join);
+        let latest = latest.filter(|id| self.has_room(queues, *id));
         let (mut joined, mut behind_own) = (None, None);
         let mut last = walk(order, &at, |place, queued, start_s| {
             let end_s = start_s + queued.work_s;
