@@ -222,6 +222,36 @@ fn live_view_of_each_codec_begins_once_or_shows_pictures() {
     service.drain();
 }
 
+/// A minute with a single key frame, as of a camera that refreshes parts of each picture instead.
+const SINGLE_KEY: (&str, &str, &str) = ("single-key", "mp4", "-c:v libx264 -g 999 -sc_threshold 0 -t 60");
+
+#[test]
+fn watcher_after_the_only_key_frame_is_shown_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let (name, file) = (SINGLE_KEY.0, write(folder.path(), SINGLE_KEY));
+    let mut service = serve(folder);
+    add(&service, name, &file);
+    let is_live = |line: &str| line.contains(name) && line.contains(" live ");
+    service.wait_until(|list| list.lines().any(is_live));
+    let mut socket = LiveSocket::open(&service.at);
+    socket.ask("watch", name);
+    let mut reason = None;
+    loop {
+        match socket.next() {
+            Message::Text(text) if text["type"] == "refused" => reason = Some(text["reason"].clone()),
+            Message::Text(text) => assert_ne!(text["type"], "video"),
+            Message::Bytes(bytes) => {
+                assert_eq!(bytes[..2], [0xff, 0xd8], "no JPEG");
+                break;
+            }
+            Message::Ping => panic!("nothing came for ten seconds"),
+        }
+    }
+    let reason = reason.expect("a reason before the first picture").to_string();
+    assert!(reason.contains("no key frame"), "{reason}");
+    service.drain();
+}
+
 /// Counts players, and notes the cameras whose video went on.
 const COUNTS: &str = "window.players = 0; window.played = new Set(); \
     window.MediaSource = class extends window.MediaSource { constructor() { super(); window.players += 1; } }; \

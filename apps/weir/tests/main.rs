@@ -72,6 +72,8 @@ mod python_operators;
 mod recording;
 mod recordings;
 mod reload;
+#[path = "../../../tests/tests/rtsp_cameras/camera.rs"]
+mod rtsp_camera;
 mod scenes;
 mod score;
 mod search;

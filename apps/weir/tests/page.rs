@@ -89,6 +89,8 @@ fn streams_are_seen_paused_resumed_added_and_removed() {
     assert_eq!(browser.accessibility(), [""; 0]);
     browser.type_into("#add-form [name=name]", "guest");
     browser.type_into("#add-form [name=uri]", "/etc/hostname");
+    browser.click("#add-form summary");
+    browser.type_into("#add-form [name=group]", "yard");
     browser.click("#add-form button.primary");
     browser.wait_until("document.getElementById('add-error').innerText.includes('may name')");
     browser.value("document.querySelector('#add-form [name=uri]').value = ''");
@@ -101,6 +103,7 @@ fn streams_are_seen_paused_resumed_added_and_removed() {
     );
     browser.click("#add-form button.primary");
     browser.wait_until(&tile_has("guest", "live"));
+    browser.wait_until("document.querySelector('.live-group').textContent.includes('yard: 1 of 1 live')");
     choose_from_menu(&browser, "guest", "Remove");
     browser.click("#remove-form button.danger");
     browser.wait_until("document.querySelectorAll('.tile').length === 1");

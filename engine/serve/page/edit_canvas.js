@@ -38,7 +38,7 @@ export class EditCanvas {
     this.image.addEventListener("load", () => {
       this.image.hidden = false;
       this.#height = (WIDTH * this.image.naturalHeight) / Math.max(1, this.image.naturalWidth);
-      this.root.style.setProperty("aspect-ratio", `${this.image.naturalWidth} / ${this.image.naturalHeight}`);
+      this.root.style.setProperty("--aspect", `${this.image.naturalWidth} / ${this.image.naturalHeight}`);
       this.#render();
     });
     // Corners and names have the same size on all screens.

@@ -24,7 +24,7 @@ use crate::access::{Client, Head};
 use crate::backend::Watching;
 use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
-use crate::live_queue::{LiveQueue, LiveView};
+use crate::live_queue::{LiveMessage, LiveQueue, LiveView};
 use crate::requests::{Api, head};
 use crate::rights;
 use crate::routes::Operation;
@@ -360,7 +360,7 @@ impl Shown {
                 self.last = Some(stream.name.clone());
                 all.push(text(&json!({ "type": "stream", "stream": stream.name })));
             }
-            all.extend(messages);
+            all.extend(messages.into_iter().map(LiveMessage::into_message));
             if !is_open {
                 closed.push(stream.name.clone());
             }

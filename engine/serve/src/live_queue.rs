@@ -88,6 +88,11 @@ impl LiveMessage {
         }
     }
 
+    /// The message as the socket sends it.
+    pub(crate) fn into_message(self) -> Message {
+        self.message
+    }
+
     /// Returns the size of the message as bounds count it: its content and a fixed overhead.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -105,8 +110,8 @@ pub struct LiveQueue {
 struct State {
     messages: VecDeque<LiveMessage>,
     bytes: usize,
-    /// Deltas are dropped until the next key message.
-    is_behind: bool,
+    /// A key message was queued since the last `Begin`, and all deltas after it. Without it, deltas are dropped.
+    has_key: bool,
     is_closed: bool,
     pictures: Pictures,
 }
@@ -154,6 +159,12 @@ impl LiveQueue {
         state.pictures.unacknowledged = state.pictures.unacknowledged.saturating_add(1);
     }
 
+    /// True until a key message is queued, and again after fragments were dropped: video needs the next key message.
+    #[must_use]
+    pub fn waits_for_key(&self) -> bool {
+        !self.lock().has_key
+    }
+
     /// Takes in that the watcher has shown a picture.
     pub(crate) fn acknowledge(&self) {
         let pictures = &mut self.lock().pictures;
@@ -172,12 +183,12 @@ impl LiveQueue {
         self.lock().is_closed = true;
     }
 
-    /// All that waits, in order; and whether something may follow.
-    pub(crate) fn take(&self) -> (Vec<Message>, bool) {
+    /// Takes all messages that wait, in order; the flag is false if none can follow.
+    #[must_use]
+    pub fn take(&self) -> (Vec<LiveMessage>, bool) {
         let mut state = self.lock();
         state.bytes = 0;
-        let messages = state.messages.drain(..).map(|waiting| waiting.message).collect();
-        (messages, !state.is_closed)
+        (state.messages.drain(..).collect(), !state.is_closed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -191,12 +202,12 @@ impl State {
             LiveKind::Begin => {
                 self.messages.clear();
                 self.bytes = 0;
-                self.is_behind = true;
+                self.has_key = false;
                 self.pictures.unacknowledged = 0;
                 self.pictures.sent_ms = None;
             }
-            LiveKind::Key => self.is_behind = false,
-            LiveKind::Delta if self.is_behind => return,
+            LiveKind::Key => self.has_key = true,
+            LiveKind::Delta if !self.has_key => return,
             LiveKind::Setup | LiveKind::Delta | LiveKind::Note => {}
         }
         let needed = |kind| matches!(kind, LiveKind::Begin | LiveKind::Setup);
@@ -205,8 +216,9 @@ impl State {
             self.bytes = self.messages.iter().map(LiveMessage::bytes).sum();
             // Pictures that were dropped are never acknowledged.
             self.pictures.unacknowledged = 0;
+            // Later deltas need the fragments that were dropped.
+            self.has_key = message.kind == LiveKind::Key;
             if message.kind == LiveKind::Delta {
-                self.is_behind = true;
                 return;
             }
         }
@@ -250,6 +262,22 @@ mod tests {
         push(&queue, LiveKind::Begin, 10);
         push(&queue, LiveKind::Delta, 10);
         assert_eq!(kinds(&queue), [LiveKind::Begin]);
+    }
+
+    #[test]
+    fn deltas_after_dropped_fragments_wait_for_a_key_message() {
+        let queue = LiveQueue::default();
+        assert!(queue.waits_for_key());
+        push(&queue, LiveKind::Begin, 10);
+        push(&queue, LiveKind::Key, MAX_QUEUED_BYTES / 2);
+        assert!(!queue.waits_for_key());
+        // A note takes the place of the key message.
+        push(&queue, LiveKind::Note, MAX_QUEUED_BYTES / 2);
+        assert!(queue.waits_for_key());
+        push(&queue, LiveKind::Delta, 10);
+        assert_eq!(kinds(&queue), [LiveKind::Begin, LiveKind::Note]);
+        push(&queue, LiveKind::Key, MAX_QUEUED_BYTES);
+        assert!(!queue.waits_for_key());
     }
 
     #[test]

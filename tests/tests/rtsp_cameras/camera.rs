@@ -1,4 +1,8 @@
-//! Cameras as processes: each serves a clip over RTSP, and can be killed and frozen.
+//! Cameras as processes, for tests of several crates: each serves a clip over RTSP, and can be killed and frozen.
+
+#![allow(dead_code, reason = "each test program needs some of it")]
+#![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+#![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -6,6 +10,9 @@ use std::process::{Child, Command, Stdio};
 
 /// Debian's own Python: what its packages bring is not found by one that stands before it in `PATH`.
 const PYTHON: &str = "/usr/bin/python3";
+
+/// The program of a camera.
+const SCRIPT: &str = include_str!("camera.py");
 
 /// Name, frame rate, size in pixels and sound of a clip.
 #[derive(Clone, Copy)]
@@ -90,9 +97,8 @@ pub(crate) struct Camera {
 impl Camera {
     /// Starts a camera that shows `clip`, and waits until it listens. `words` are those of the script.
     pub(crate) fn start(clip: &Path, words: &[&str]) -> Self {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rtsp_cameras/camera.py");
         let mut process = Command::new(PYTHON)
-            .arg(script)
+            .args(["-c", SCRIPT])
             .arg(clip)
             .args(words)
             .stdin(Stdio::piped())

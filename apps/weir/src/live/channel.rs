@@ -1,5 +1,6 @@
 //! One stream for those who watch it: its packets become fragments once, and all of them get the same bytes. Where browsers do not
-//! play its video, some of its frames are shown as pictures.
+//! play its video, some of its frames are shown as pictures; so are they to a watcher that came after the last key frame, until the
+//! next one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,10 @@ use super::{h264, h265, sound};
 /// Reason for pictures in place of interlaced video.
 const INTERLACED: &str = "its video is interlaced, which browsers show with combs where something moves";
 
+/// Longest wait of a watcher for a key frame in milliseconds, by the arrival of frames; then it is shown pictures. Most cameras send
+/// a key frame each one to four seconds. Some send none for minutes, or a single one and then refresh parts of each picture.
+const KEY_TIMEOUT_MS: u64 = 5_000;
+
 /// See the module.
 pub(super) struct Channel {
     /// Whether its fragments have sound, where the camera has sound.
@@ -25,6 +30,10 @@ struct Watcher {
     queue: Arc<LiveQueue>,
     /// It plays no video.
     pictures: bool,
+    /// Arrival of the first frame since its video waits for a key frame, in milliseconds since 1970 (UTC).
+    waits_since_ms: Option<u64>,
+    /// It is shown pictures until a key frame comes.
+    lacks_key: bool,
 }
 
 #[derive(Default)]
@@ -73,6 +82,8 @@ impl Channel {
         state.watchers.push(Watcher {
             queue: Arc::clone(queue),
             pictures,
+            waits_since_ms: None,
+            lacks_key: false,
         });
     }
 
@@ -89,9 +100,15 @@ impl Channel {
         }
     }
 
-    /// Sends a note to all watchers, such as the objects of a frame.
-    pub(super) fn note(&self, note: &LiveMessage) {
-        for watcher in &self.lock().watchers {
+    /// Sends the note of a frame that arrived at `time_ms`, such as its objects, to all watchers.
+    pub(super) fn on_frame(&self, note: &LiveMessage, time_ms: u64) {
+        let mut state = self.lock();
+        // Without a format, no key frame is to come.
+        let (has_video, has_begun) = (state.format.is_some(), state.fragmenter.is_some());
+        for watcher in &mut state.watchers {
+            if has_video && !watcher.pictures {
+                watcher.check_key(has_begun, time_ms);
+            }
             watcher.queue.push(note);
         }
     }
@@ -203,6 +220,26 @@ impl PacketObserver for Channel {
     }
 }
 
+impl Watcher {
+    /// Begins pictures if frames have come for [`KEY_TIMEOUT_MS`] without a key frame, the last one at `time_ms`. `has_begun` is true
+    /// if a key frame has come since the source was opened.
+    fn check_key(&mut self, has_begun: bool, time_ms: u64) {
+        if has_begun && !self.queue.waits_for_key() {
+            self.waits_since_ms = None;
+            return;
+        }
+        let since_ms = *self.waits_since_ms.get_or_insert(time_ms);
+        if !self.lacks_key && time_ms.abs_diff(since_ms) >= KEY_TIMEOUT_MS {
+            self.lacks_key = true;
+            let reason = format!(
+                "no key frame has come for {} s; shorten the key frame interval of the camera",
+                KEY_TIMEOUT_MS / 1_000
+            );
+            self.queue.push(&refused(&reason));
+        }
+    }
+}
+
 /// It has no video that is played; pictures may follow.
 fn refused(reason: &str) -> LiveMessage {
     let text = json!({ "type": "refused", "reason": reason }).to_string();
@@ -214,7 +251,7 @@ impl State {
     fn pictured(&self) -> impl Iterator<Item = &Watcher> {
         self.watchers
             .iter()
-            .filter(|watcher| !self.is_private && (watcher.pictures || self.is_refused))
+            .filter(|watcher| !self.is_private && (watcher.pictures || watcher.lacks_key || self.is_refused))
     }
 
     /// Those that are shown video.
@@ -278,6 +315,9 @@ impl State {
         self.sound = own_sound.map(|sound| Fragmenter::of_sound(sound.rate, origin_ms));
         self.record = record;
         self.fragmenter = Some(Fragmenter::new(origin_ms));
+        for watcher in &mut self.watchers {
+            (watcher.waits_since_ms, watcher.lacks_key) = (None, false);
+        }
         self.set_up(LiveMessage::text(LiveKind::Begin, text.to_string()));
         self.set_up(LiveMessage::binary(LiveKind::Setup, header));
     }
@@ -308,7 +348,13 @@ impl State {
     }
 
     fn send(&mut self, kind: LiveKind, message: LiveMessage) {
-        for watcher in self.playing() {
+        for watcher in self.watchers.iter_mut().filter(|watcher| !watcher.pictures) {
+            if kind == LiveKind::Key && std::mem::take(&mut watcher.lacks_key) {
+                // It has shown pictures, and begins anew.
+                for message in &self.setup {
+                    watcher.queue.push(message);
+                }
+            }
             watcher.queue.push(&message);
         }
         if kind == LiveKind::Key {
@@ -423,6 +469,90 @@ mod tests {
             "{texts:?}"
         );
         assert!(texts[0].contains("interlaced"), "{texts:?}");
+    }
+
+    /// Kinds of the messages that wait for a watcher: the type of a text, the first box of a header or fragment.
+    fn take(queue: &LiveQueue) -> Vec<String> {
+        let (messages, _) = queue.take();
+        let kind = |message: &LiveMessage| {
+            let content = message.content();
+            let text = serde_json::from_slice::<serde_json::Value>(content).ok();
+            let kind = text.as_ref().and_then(|text| text["type"].as_str());
+            kind.map_or_else(
+                || String::from_utf8_lossy(&content[4..8]).into_owned(),
+                str::to_owned,
+            )
+        };
+        messages.iter().map(kind).collect()
+    }
+
+    /// A frame arrives: whether a picture of it is wanted.
+    fn on_frame(channel: &Channel, time_ms: u64) -> bool {
+        let note = LiveMessage::text(LiveKind::Note, json!({ "type": "frame" }).to_string());
+        channel.on_frame(&note, time_ms);
+        channel.wants_picture(time_ms)
+    }
+
+    /// A key frame and two pictures after it: its fragment is complete with the first of them.
+    fn on_key_frame(channel: &Channel, stream: &Arc<str>, from_ms: f64) {
+        let key = Packet {
+            key: true,
+            ..packet(from_ms, false)
+        };
+        channel.on_packet(stream, &key);
+        channel.on_packet(stream, &packet(from_ms + 40.0, false));
+        channel.on_packet(stream, &packet(from_ms + 80.0, false));
+    }
+
+    #[test]
+    fn watcher_without_a_key_frame_is_shown_pictures_until_one_comes() {
+        let (channel, stream) = (Channel::new(false), Arc::from("north"));
+        let queue = Arc::<LiveQueue>::default();
+        channel.join(&queue, false);
+        // A source that is not open, or without video, has none to wait for.
+        assert!(!on_frame(&channel, 1_000) && !on_frame(&channel, 9_000));
+        channel.on_format(&stream, &format(false));
+        take(&queue);
+        assert!(!on_frame(&channel, 10_000) && !on_frame(&channel, 10_000 + KEY_TIMEOUT_MS - 1));
+        assert_eq!(take(&queue), ["frame", "frame"]);
+        assert!(on_frame(&channel, 10_000 + KEY_TIMEOUT_MS));
+        assert_eq!(take(&queue), ["refused", "frame"]);
+        assert!(on_frame(&channel, 20_000));
+        assert_eq!(take(&queue), ["frame"], "the reason is given once");
+        channel.on_packet(&stream, &packet(0.0, false));
+        assert!(!on_frame(&channel, 20_040));
+        assert_eq!(take(&queue), ["video", "ftyp", "frame"]);
+        channel.on_packet(&stream, &packet(40.0, false));
+        assert!(!on_frame(&channel, 90_000));
+        assert_eq!(take(&queue), ["moof", "frame"]);
+        // The source was opened again.
+        channel.on_format(&stream, &format(false));
+        assert!(!on_frame(&channel, 90_040) && on_frame(&channel, 90_040 + KEY_TIMEOUT_MS));
+    }
+
+    #[test]
+    fn late_watcher_begins_anew_with_the_next_key_frame_and_others_play_on() {
+        let (channel, stream) = (Channel::new(false), Arc::from("north"));
+        let [first, late]: [Arc<LiveQueue>; 2] = std::array::from_fn(|_| Arc::default());
+        channel.on_format(&stream, &format(false));
+        channel.join(&first, false);
+        on_key_frame(&channel, &stream, 0.0);
+        take(&first);
+        // A group that grew too long is kept for no watcher.
+        channel.lock().group.clear();
+        channel.join(&late, false);
+        assert_eq!(take(&late), ["video", "ftyp"]);
+        assert!(!on_frame(&channel, 1_000) && on_frame(&channel, 1_000 + KEY_TIMEOUT_MS));
+        assert_eq!(take(&first), ["frame", "frame"]);
+        assert_eq!(take(&late), ["refused", "frame"]);
+        let jpeg = LiveMessage::binary(LiveKind::Note, b"    JPEG".to_vec());
+        channel.picture(&jpeg, 1_000 + KEY_TIMEOUT_MS);
+        assert_eq!(take(&late), ["JPEG"]);
+        assert!(take(&first).is_empty());
+        on_key_frame(&channel, &stream, 10_000.0);
+        assert_eq!(take(&late)[..3], ["video", "ftyp", "moof"]);
+        assert!(take(&first).iter().all(|kind| kind == "moof"));
+        assert!(!on_frame(&channel, 20_000));
     }
 
     #[test]

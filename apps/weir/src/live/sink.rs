@@ -52,7 +52,7 @@ impl Sink for LiveSink {
         let (mut note, mut channels) = (None, Vec::new());
         for shown in self.0.shown(&delivery.stream) {
             let note = note.get_or_insert_with(|| LiveMessage::text(LiveKind::Note, notes::frame(delivery)));
-            shown.channel.note(note);
+            shown.channel.on_frame(note, delivery.time_ms);
             if shown.channel.wants_picture(delivery.time_ms) {
                 channels.push(Arc::clone(&shown.channel));
             }

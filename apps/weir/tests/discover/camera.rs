@@ -31,6 +31,8 @@ pub(crate) struct Camera {
     pub(super) model: String,
     /// Host and port of its RTSP server.
     pub(super) rtsp: String,
+    /// Path and query of its main stream, as XML has them.
+    pub(super) main_stream: String,
     /// Scheme and host of the addresses of its services.
     pub(super) services: String,
 }
@@ -42,7 +44,17 @@ impl Camera {
             ahead_s: 0,
             model: "Cam &amp; 3000".to_owned(),
             rtsp: "rtsp://127.0.0.1:554".to_owned(),
+            main_stream: "main?a=1&amp;b=$2".to_owned(),
             services: "http://203.0.113.1:81".to_owned(),
+        }
+    }
+
+    /// A camera without a login, with its main stream at `/live` of an RTSP server at that port of this machine.
+    pub(crate) fn with_stream(port: u16) -> Self {
+        Self {
+            rtsp: format!("rtsp://127.0.0.1:{port}"),
+            main_stream: "live".to_owned(),
+            ..Self::new(Wants::Nothing)
         }
     }
 
@@ -103,7 +115,7 @@ impl Camera {
             )
         } else if body.contains("<GetStreamUri") {
             let name = if body.contains("<ProfileToken>main</ProfileToken>") {
-                "main?a=1&amp;b=$2"
+                self.main_stream.as_str()
             } else {
                 "second"
             };
