@@ -47,10 +47,12 @@ pub fn assemble(
     out: Option<&Path>,
     dump: Option<&DumpInputs>,
 ) -> anyhow::Result<Assembly> {
-    assemble_showing(graph, zoo, out, dump, &Progress::default())
+    let programs = PythonTransforms::default();
+    assemble_showing(graph, zoo, out, dump, &Progress::default(), &programs)
 }
 
-/// As [`assemble`], and says in `progress` what it is at: models take time.
+/// As [`assemble`], and says in `progress` what it is at: models take time. Processes by which transforms in Python are checked are
+/// kept in `programs`, for the run that has the same.
 ///
 /// # Errors
 /// As [`assemble`].
@@ -60,8 +62,10 @@ pub(crate) fn assemble_showing(
     out: Option<&Path>,
     dump: Option<&DumpInputs>,
     progress: &Progress,
+    programs: &PythonTransforms,
 ) -> anyhow::Result<Assembly> {
-    assemble_extended(graph, zoo, (out, dump), progress, &Extensions::default())
+    let extensions = Extensions::default();
+    assemble_extended(graph, zoo, (out, dump), progress, programs, &extensions)
 }
 
 /// As [`assemble_showing`], with operators and sinks beside those that ship.
@@ -73,6 +77,7 @@ pub(crate) fn assemble_extended(
     zoo: &Zoo,
     (out, dump): (Option<&Path>, Option<&DumpInputs>),
     progress: &Progress,
+    programs: &PythonTransforms,
     extensions: &Extensions,
 ) -> anyhow::Result<Assembly> {
     if let Some(name) = dump.and_then(|dump| dump.model.as_ref())
@@ -119,7 +124,7 @@ pub(crate) fn assemble_extended(
         .collect();
     for node in graph.transforms() {
         if let TransformKind::Python(settings) = &node.spec.kind {
-            let checked = PythonTransforms::check(settings);
+            let checked = programs.check(settings);
             errors.take(
                 checked.map_err(|reason| UserError::new(format!("transform {}: {reason}", node.name)).into()),
             );

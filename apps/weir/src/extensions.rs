@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir_flow::{Catalog, Operator, OperatorSpec, Settings, SinkFactory, SinkSpec};
 use weir_graph::{Graph, ModuleNode, SinkNode};
+use weir_operators::PythonTransforms;
 use weir_runtime::{Assembly, Progress};
 
 use crate::assemble::assemble_extended;
@@ -64,7 +65,8 @@ impl Extensions {
     /// # Errors
     /// Every part that cannot be made, and what to do about it.
     pub fn assemble(&self, graph: Graph, zoo: &Zoo) -> anyhow::Result<Assembly> {
-        assemble_extended(graph, zoo, (None, None), &Progress::default(), self)
+        let (progress, programs) = (Progress::default(), PythonTransforms::default());
+        assemble_extended(graph, zoo, (None, None), &progress, &programs, self)
     }
 
     fn catalog(&self, zoo: &Zoo) -> Catalog {

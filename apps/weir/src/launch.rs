@@ -8,6 +8,7 @@ use serde::Serialize;
 use weir_flow::{SinkFactory, StopFlag, StreamNames, Value, is_of_single_pictures};
 use weir_graph::{EmulatedStream, Graph, WhenSlow};
 use weir_jobs::EngineLock;
+use weir_operators::PythonTransforms;
 use weir_operators::sinks::recordings_overlap;
 use weir_policy::{Report, StreamReport};
 use weir_runtime::{Assembly, Engine, Pace, Progress, RunError, RunOptions, Sampler};
@@ -302,7 +303,8 @@ fn run(
     let shown = RunLine::start(Arc::clone(&progress), options.run_args.duration, lines_on_output)?;
     let (out, dump) = (options.out.as_deref(), options.dump_inputs.as_ref());
     let jobs = open_jobs(&graph, options)?;
-    let mut assembly = assemble_showing(graph, zoo, out, dump, &progress)?;
+    let programs = Arc::<PythonTransforms>::default();
+    let mut assembly = assemble_showing(graph, zoo, out, dump, &progress, &programs)?;
     stage(jobs.as_ref(), &mut assembly);
     if let Some(tap) = observers.tap {
         assembly.graph = assembly
@@ -319,6 +321,7 @@ fn run(
     let run = RunOptions {
         sampler: observers.sampler,
         traces: traces.as_ref().map(|traces| traces.options.clone()),
+        programs: Some(programs),
         ..run_options(options, settings, progress)
     };
     let ended = match &jobs {
@@ -423,7 +426,8 @@ pub(crate) fn serve(
     } else {
         graph
     };
-    let mut assembly = assemble_showing(graph, zoo, None, None, &progress)?;
+    let programs = Arc::<PythonTransforms>::default();
+    let mut assembly = assemble_showing(graph, zoo, None, None, &progress, &programs)?;
     stage(jobs.as_ref(), &mut assembly);
     if let (Some(fleet), Some(partitioning)) = (&fleet, &mut assembly.partitioning) {
         partitioning.carrier = Some(fleet.carrier()?);
@@ -436,6 +440,7 @@ pub(crate) fn serve(
     let run = RunOptions {
         until_stopped: true,
         traces: traces.as_ref().map(|traces| traces.options.clone()),
+        programs: Some(programs),
         ..run_options(options, settings, progress)
     };
     let handle = Engine::start(assembly, run, &stop).map_err(mendable)?;
@@ -506,7 +511,7 @@ pub(crate) fn run_options(
         strict: options.run_args.strict,
         progress,
         pictures: Some(Arc::new(weir_operators::ObjectPictures::default())),
-        programs: Some(Arc::new(weir_operators::PythonTransforms)),
+        programs: Some(Arc::new(PythonTransforms::default())),
         ..RunOptions::default()
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use weir_graph::{Graph, GraphChanges, SourceNode};
+use weir_operators::PythonTransforms;
 use weir_runtime::{Clock, Control, NewStream, StreamChange, StreamError};
 use weir_types::{Span, Timestamp};
 
@@ -211,7 +212,10 @@ fn is_another(changes: &GraphChanges, graph: &Graph) -> bool {
 fn swap(graph: &Graph, service: &Service, control: &Control) -> anyhow::Result<()> {
     handles::require(graph)?;
     service.check_files(graph)?;
-    let assembly = assemble_showing(graph.clone(), service.zoo(), None, None, &service.progress())?;
+    // Transforms that stay the same go on in their processes, so that those of the check are not kept.
+    let (progress, programs) = (service.progress(), PythonTransforms::default());
+    let assembly = assemble_showing(graph.clone(), service.zoo(), None, None, &progress, &programs)?;
+    drop(programs);
     Ok(control.swap(service.observe(assembly))?)
 }
 

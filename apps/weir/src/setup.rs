@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir_flow::SourceFactory;
 use weir_graph::{Graph, SourceNode};
+use weir_operators::PythonTransforms;
 use weir_runtime::{Assembly, Progress, RunOptions};
 
 use crate::assemble::{assemble_showing, source};
@@ -67,7 +68,8 @@ impl Setup {
         zoo::require(&graph, &self.zoo)?;
         handles::require(&graph)?;
         files(&graph, &launch(), &self.settings, &self.zoo)?.check()?;
-        assemble_showing(graph, &self.zoo, None, None, &Progress::default())
+        let (progress, programs) = (Progress::default(), PythonTransforms::default());
+        assemble_showing(graph, &self.zoo, None, None, &progress, &programs)
     }
 
     /// Options of a run as `weir run` has them.

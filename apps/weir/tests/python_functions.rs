@@ -244,6 +244,26 @@ fn python_transform_gives_attributes_and_incidents() {
     assert_eq!(report["transforms"]["watch"]["answered"], 3, "{report}");
 }
 
+/// The process by which the function is checked before the run is that of the run.
+#[test]
+fn python_transform_is_imported_once_for_a_run() {
+    let module = r#"
+import weir
+with open("imports", "a") as file:
+    file.write("x")
+
+@weir.transform
+def watch(frame):
+    return None
+"#;
+    let folder = place(&TRANSFORM.replace("mine.Watch", "counted.watch"));
+    std::fs::write(folder.path().join("counted.py"), module).unwrap();
+    let (_, report, _) = replay(folder.path(), "", "events.jsonl");
+    assert_eq!(report["transforms"]["watch"]["answered"], 3, "{report}");
+    let imports = std::fs::read_to_string(folder.path().join("imports")).unwrap();
+    assert_eq!(imports, "x");
+}
+
 #[test]
 fn failing_python_transform_costs_its_own_result_alone() {
     let folder = place(TRANSFORM);

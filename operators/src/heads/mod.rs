@@ -122,6 +122,13 @@ pub(crate) trait Head: Send + Sync {
         };
         Ok(located.iter().enumerate().map(decode).collect())
     }
+    /// Decodes the outputs of a batch of blank pictures, by which a session is tried.
+    ///
+    /// # Errors
+    /// There are no results for the batch.
+    fn decode_blank(&self, data: &[&[f32]], rows: usize, located: &[ItemTransform]) -> Result<(), String> {
+        self.decode_batch(data, rows, located).map(drop)
+    }
     /// Called when a session of its model opens; what it gives lives as long as the session.
     ///
     /// # Errors

@@ -40,6 +40,8 @@ impl OnnxSession {
         graphs: &[Arc<[u8]>],
         (optimization, optimized_paths): (Optimization, &[PathBuf]),
     ) -> Result<Self, OpenError> {
+        // First: while a head cannot decode, the graphs would be opened for nothing.
+        let head = model.head.open().map_err(OpenError::Refused)?;
         let item = model.input.item_shape();
         let gpu = GpuInput {
             options: &model.gpu,
@@ -63,7 +65,6 @@ impl OnnxSession {
             DeviceKind::Cuda(_) => model.gpu.prepare_threads,
             _ => 1,
         };
-        let head = model.head.open().map_err(OpenError::Refused)?;
         let mut session = Self {
             model,
             sessions,
@@ -100,7 +101,7 @@ impl OnnxSession {
             run_all(sessions, &self.feed, &mut Vec::new(), &mut |views| {
                 if self.model.head.is_measured() {
                     let data: Vec<&[f32]> = views.iter().map(|view| view.data).collect();
-                    decoded = self.model.head.decode_batch(&data, rows, &located).map(drop);
+                    decoded = self.model.head.decode_blank(&data, rows, &located);
                 }
             })?;
             decoded?;

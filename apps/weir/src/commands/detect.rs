@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use weir_flow::{Delivery, Sink, SinkError, SinkFactory, StopFlag, StreamNames};
 use weir_graph::{Graph, SourceMode, SourceNode, Sources, WhenSlow};
+use weir_operators::PythonTransforms;
 use weir_operators::media::{image_list, images_at};
 use weir_operators::sinks::{annotated_png, event_line};
 use weir_runtime::{Pace, RunOptions};
@@ -52,7 +53,8 @@ pub(crate) fn detect(args: &Detect, settings: &Settings, zoo: &Zoo) -> anyhow::R
         Arc::default(),
     );
     let shown = RunLine::start(Arc::clone(&options.progress), None, true)?;
-    let mut assembly = assemble_showing(graph, zoo, None, None, &options.progress)?;
+    let programs = Arc::<PythonTransforms>::default();
+    let mut assembly = assemble_showing(graph, zoo, None, None, &options.progress, &programs)?;
     assembly.sources = vec![Some(image_list(files))];
     assembly.graph = assembly
         .graph
@@ -60,6 +62,7 @@ pub(crate) fn detect(args: &Detect, settings: &Settings, zoo: &Zoo) -> anyhow::R
     assembly.sinks.push(Box::new(Printer { drawings }));
     let options = RunOptions {
         pace: Pace::Max,
+        programs: Some(programs),
         ..options
     };
     let stop = StopFlag::default();

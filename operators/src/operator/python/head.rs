@@ -2,12 +2,13 @@
 //! each item.
 //!
 //! Outputs travel as pictures of operators do, in memory that a worker process shares. Each session that decodes at the same
-//! time has a process of its own.
+//! time has a process of its own. A process that is lost again before a batch was decoded is started later and later; batches fail
+//! with that reason meanwhile.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_flow::{
     HeadOutput, Inference, KeyKind, KeySpec, PYTHON_FUNCTION, PYTHON_INTERPRETER, Point, Settings,
@@ -16,6 +17,7 @@ use weir_flow::{
 use super::memory::SHARED_BYTES;
 use super::process::{CallError, FunctionKind, PythonFunction, WorkerProcess};
 use super::protocol::{HeadRequest, OutputFacts, RowFacts};
+use super::restarts::Restarts;
 use super::results::head_inferences;
 use crate::heads::input::{BYTES, InputDefaults, PixelMap};
 use crate::heads::settings::INPUT_KEYS;
@@ -77,6 +79,7 @@ fn build(settings: &Settings, _: &Input, specs: &[OutputSpec]) -> Result<Box<dyn
             idle: vec![process],
             started: 1,
             sessions: 0,
+            restarts: Restarts::new(),
         })),
         failures: AtomicU64::new(0),
     }))
@@ -109,6 +112,7 @@ struct Processes {
     started: usize,
     /// Open sessions of the model.
     sessions: usize,
+    restarts: Restarts,
 }
 
 /// An open session of a model.
@@ -134,15 +138,26 @@ impl PythonHead {
             if process.is_running() {
                 return Ok(process);
             }
-            self.on_lost();
+            self.on_lost("the worker process ended while it was idle");
         }
         self.start()
     }
 
     fn start(&self) -> Result<WorkerProcess, String> {
-        let process = WorkerProcess::start(&self.function).map_err(|reason| self.named(&reason))?;
-        lock(&self.processes).started += 1;
-        Ok(process)
+        let may_start = lock(&self.processes).restarts.check(now());
+        may_start.map_err(|reason| self.named(&reason))?;
+        let started = WorkerProcess::start(&self.function);
+        let mut processes = lock(&self.processes);
+        match started {
+            Ok(process) => {
+                processes.started += 1;
+                Ok(process)
+            }
+            Err(reason) => {
+                processes.restarts.on_lost(&reason, now());
+                Err(self.named(&reason))
+            }
+        }
     }
 
     fn take_idle(&self) -> Option<WorkerProcess> {
@@ -153,8 +168,10 @@ impl PythonHead {
         lock(&self.processes).idle.push(process);
     }
 
-    fn on_lost(&self) {
-        lock(&self.processes).started -= 1;
+    fn on_lost(&self, reason: &str) {
+        let mut processes = lock(&self.processes);
+        processes.started -= 1;
+        processes.restarts.on_lost(reason, now());
     }
 
     /// A batch or an item has no result. The reason is logged at powers of two: a function may fail on every frame.
@@ -190,8 +207,9 @@ impl PythonHead {
                 return Err(self.named(&reason));
             }
             Err(error) => {
-                self.on_lost();
-                return Err(self.named(&error.into_reason()));
+                let reason = error.into_reason();
+                self.on_lost(&reason);
+                return Err(self.named(&reason));
             }
         };
         self.keep(process);
@@ -203,6 +221,26 @@ impl PythonHead {
             )));
         }
         Ok(head_inferences(answer.items, located, &self.function.name))
+    }
+
+    /// As [`Self::call`], with failures in the log.
+    fn call_and_log(
+        &self,
+        data: &[&[f32]],
+        rows: usize,
+        located: &[ItemTransform],
+    ) -> Result<Vec<Inference>, String> {
+        let decoded = self.call(data, rows, located);
+        match &decoded {
+            Ok(inferences) => {
+                let failures = inferences
+                    .iter()
+                    .filter_map(|inference| inference.failure.as_ref());
+                failures.for_each(|reason| self.on_failure(reason));
+            }
+            Err(reason) => self.on_failure(reason),
+        }
+        decoded
     }
 
     /// Writes the outputs of the first items, and gives their places.
@@ -254,17 +292,13 @@ impl Head for PythonHead {
         rows: usize,
         located: &[ItemTransform],
     ) -> Result<Vec<Inference>, String> {
-        let decoded = self.call(data, rows, located);
-        match &decoded {
-            Ok(inferences) => {
-                let failures = inferences
-                    .iter()
-                    .filter_map(|inference| inference.failure.as_ref());
-                failures.for_each(|reason| self.on_failure(reason));
-            }
-            Err(reason) => self.on_failure(reason),
-        }
-        decoded
+        let decoded = self.call_and_log(data, rows, located)?;
+        lock(&self.processes).restarts.on_decoded();
+        Ok(decoded)
+    }
+
+    fn decode_blank(&self, data: &[&[f32]], rows: usize, located: &[ItemTransform]) -> Result<(), String> {
+        self.call_and_log(data, rows, located).map(drop)
     }
 
     fn open(&self) -> Result<Option<Box<dyn Any + Send>>, String> {
@@ -332,9 +366,57 @@ fn row_facts(item: &ItemTransform) -> RowFacts {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a process is started again in real time"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
 #[cfg(test)]
 mod tests {
+    use weir_flow::PythonPlace;
+
     use super::*;
+
+    #[test]
+    fn batches_fail_with_the_reason_while_no_process_may_start() {
+        let head = PythonHead {
+            function: PythonFunction {
+                kind: FunctionKind::Head,
+                name: "python:mine.decode".to_owned(),
+                place: PythonPlace {
+                    folder: "/".into(),
+                    module: "mine".to_owned(),
+                    function: "decode".to_owned(),
+                    interpreter: Some("/no/python3".into()),
+                },
+                timeout: TIMEOUT,
+                memory: None,
+                max_batch: 1,
+                crops: false,
+            },
+            outputs: Vec::new(),
+            processes: Arc::new(Mutex::new(Processes {
+                idle: Vec::new(),
+                started: 0,
+                sessions: 0,
+                restarts: Restarts::waiting(now() + Duration::from_secs(600), "exit status: 7"),
+            })),
+            failures: AtomicU64::new(0),
+        };
+        let located = [ItemTransform::identity(64, 48)];
+        let decoded = head.decode_batch(&[], 1, &located).map(drop);
+        for reason in [decoded.unwrap_err(), head.open().map(drop).unwrap_err()] {
+            assert!(reason.starts_with("python:mine.decode: "), "{reason}");
+            assert!(reason.ends_with("exit status: 7"), "{reason}");
+        }
+        assert_eq!(lock(&head.processes).sessions, 0);
+        lock(&head.processes).restarts = Restarts::new();
+        let reason = head.decode_batch(&[], 1, &located).map(drop).unwrap_err();
+        assert!(reason.contains("cannot start /no/python3"), "{reason}");
+    }
 
     #[test]
     fn first_size_of_an_output_may_depend_on_the_picture() {

@@ -11,6 +11,7 @@ mod model;
 mod output;
 mod process;
 mod protocol;
+mod restarts;
 mod results;
 mod session;
 mod transform;

@@ -4,7 +4,8 @@
 //! A process that is late or gone is started again on a thread of its own, after a wait that doubles while it fails; frames
 //! pass without it meanwhile.
 
-use std::sync::Arc;
+use std::fmt::{self, Debug};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,27 +27,47 @@ const MAX_INCIDENTS: usize = 100;
 const DOWN: &str = "its process is started again";
 
 /// Makes transforms in Python.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PythonTransforms;
+#[derive(Default)]
+pub struct PythonTransforms {
+    /// Processes by which functions were checked, for the programs that are made of them: imports may take long.
+    checked: Mutex<Vec<(PythonFunction, WorkerProcess)>>,
+}
 
 impl PythonTransforms {
-    /// Starts the process of a transform with these keys, and ends it again: its function is there and can be loaded.
+    /// Starts the process of a transform with these keys: its function is there and can be loaded. The next program with the same
+    /// function and limits takes the process over; without one, it ends with this value.
     ///
     /// # Errors
     /// The reason why it cannot be loaded.
-    pub fn check(settings: &Settings) -> Result<(), String> {
+    pub fn check(&self, settings: &Settings) -> Result<(), String> {
         let function = function(settings)?;
-        WorkerProcess::start(&function)
-            .map(drop)
-            .map_err(|reason| format!("{}: {reason}", function.name))
+        let process = WorkerProcess::start(&function);
+        let process = process.map_err(|reason| format!("{}: {reason}", function.name))?;
+        self.checked().push((function, process));
+        Ok(())
+    }
+
+    fn checked(&self) -> MutexGuard<'_, Vec<(PythonFunction, WorkerProcess)>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Debug for PythonTransforms {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("PythonTransforms").finish_non_exhaustive()
     }
 }
 
 impl TransformPrograms for PythonTransforms {
     fn make(&self, settings: &Settings) -> Result<Box<dyn TransformProgram>, String> {
+        let function = function(settings)?;
+        let mut checked = self.checked();
+        let place = checked.iter().position(|(known, _)| *known == function);
+        let process = place.map(|place| checked.swap_remove(place).1);
+        let running = |process| State::Running(Box::new(process));
         Ok(Box::new(PythonTransform {
-            function: function(settings)?,
-            state: State::Waiting(None),
+            function,
+            state: process.map_or(State::Waiting(None), running),
             backoff: Backoff::new(),
             failures: 0,
         }))
@@ -149,6 +170,11 @@ impl TransformProgram for PythonTransform {
     }
 
     fn start(&mut self) -> Result<(), String> {
+        if let State::Running(process) = &mut self.state
+            && process.is_running()
+        {
+            return Ok(());
+        }
         match WorkerProcess::start(&self.function) {
             Ok(process) => {
                 self.state = State::Running(Box::new(process));
