@@ -378,10 +378,17 @@ fn wrong_arguments_are_refused() {
         ]),
         &["it is empty"],
     );
+    refuses(
+        &place.weir(&["discover", "--user", "ada"]),
+        &["--password-file <FILE>"],
+    );
+    refuses(
+        &place.weir(&["discover", "--password-file", "empty"]),
+        &["--user <NAME>"],
+    );
     for arguments in [
         &["discover", "ada:s3cret@127.0.0.1"][..],
         &["discover", "https://127.0.0.1"],
-        &["discover", "--user", "ada"],
         &["discover", "127.0.0.1", "--interface", "127.0.0.1"],
         &["discover", "127.0.0.1", "--json", "--toml"],
     ] {

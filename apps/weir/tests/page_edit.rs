@@ -106,6 +106,9 @@ fn camera_that_is_found_fills_the_form() {
     let field = |name: &str| format!("#edit-camera-form [name={name}]");
     browser.type_into(&field("uri"), &camera.address());
     browser.type_into(&field("user"), USER);
+    browser.click("#edit-find");
+    let note = "document.querySelector('#edit-camera-form [role=status]').textContent";
+    browser.wait_until(&format!("{note}.includes('Enter the password')"));
     browser.type_into(&field("password"), PASSWORD);
     browser.click("#edit-find");
     browser.click(".edit-found button");

@@ -80,6 +80,8 @@ export const EDIT = {
     "Das Netz der Engine wird durchsucht; steht als Adresse ein Rechner, wird nur dieser gefragt.",
   "Cameras that were found": "Gefundene Kameras",
   "Searching …": "Wird gesucht …",
+  "Enter the password of the user, or remove the user.": "Bitte das Passwort des Benutzers eingeben oder den Benutzer entfernen.",
+  "Enter the user of the password, or remove the password.": "Bitte den Benutzer zum Passwort eingeben oder das Passwort entfernen.",
   "No camera answered. Is ONVIF switched on in the cameras, and are they on a network of the engine?":
     "Keine Kamera hat geantwortet. Ist ONVIF in den Kameras eingeschaltet, und sind sie in einem Netz der Engine?",
   "{fps} frames/s": "{fps} Bilder/s",

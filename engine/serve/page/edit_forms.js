@@ -94,7 +94,11 @@ export class FormsPane {
   /** Asks for cameras with the login of the form, and offers the addresses of their streams. */
   async #find(form) {
     const { uri, user, password } = trimmed(form);
-    const login = user && password ? { user, password } : {};
+    if (!user !== !password) {
+      setText(this.foundNote, user ? t("Enter the password of the user, or remove the user.") : t("Enter the user of the password, or remove the password."));
+      return;
+    }
+    const login = user ? { user, password } : {};
     const host = uri && !/^(?!http:)[a-z][a-z0-9+.-]*:\/\//i.test(uri) ? { address: uri } : {};
     this.find.disabled = true;
     setText(this.foundNote, t("Searching …"));

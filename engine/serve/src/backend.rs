@@ -90,10 +90,10 @@ pub struct DiscoverRequest {
     /// Host of one device, with its port if it is not the usual one; absent: the networks of the engine are searched.
     #[serde(default)]
     pub address: Option<String>,
-    /// User of the cameras.
+    /// User of the cameras; given with `password` only.
     #[serde(default)]
     pub user: Option<String>,
-    /// Password of the user.
+    /// Password of the user; given with `user` only.
     #[serde(default)]
     pub password: Option<String>,
 }
@@ -226,7 +226,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Searches for cameras; gives the devices that answered with the addresses of their streams, an object.
     ///
     /// # Errors
-    /// Clients may not search, another search runs, or the search cannot be sent.
+    /// Clients may not search, another search runs, the login is incomplete, or the search cannot be sent.
     fn discover(&self, _request: &DiscoverRequest) -> Result<Value, ApiError> {
         Err(ApiError::new(
             Refusal::Unavailable,
