@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use weir_flow::{Incident, KeyFault, Phase, Settings};
 
-use crate::transforms::{Schedule, parse_days, parse_exceptions, parse_hours, time_zone};
+use crate::transforms::{Schedule, ScheduleKeys};
 
 /// Incidents of which a decision is known, and rules with a cool-down, at a time.
 const MAX_KNOWN: usize = 4_096;
@@ -18,6 +18,13 @@ const MAX_HELD: usize = 1_024;
 
 /// Longest time that an alarm waits for others to be in its message.
 const MAX_GROUP_S: f64 = 3_600.0;
+
+const QUIET: ScheduleKeys = ScheduleKeys {
+    hours: "quiet_hours",
+    days: "quiet_days",
+    except: "quiet_except",
+    timezone: "timezone",
+};
 
 /// Limits on alarms; without any, all alarms are sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -139,6 +146,13 @@ impl AlarmGate {
         }
     }
 
+    /// Time for which an alarm waits for others of its rule to be in its message; `None`: alarms are messages of their own.
+    #[must_use]
+    pub fn group_wait_ms(&self) -> Option<u64> {
+        let group_ms = self.limits.group_ms;
+        (group_ms > 0).then_some(group_ms)
+    }
+
     /// True if the alarm of an incident was held back, of those that are still known.
     #[must_use]
     pub fn was_held(&self, incident: &str) -> bool {
@@ -201,21 +215,15 @@ impl AlarmLimits {
     /// All faults of these keys.
     pub fn read(settings: &Settings) -> Result<Self, Vec<KeyFault>> {
         let mut faults = Vec::new();
-        let hours = settings.text("quiet_hours").map(parse_hours);
-        let days = settings.texts("quiet_days").map(parse_days);
-        let except = settings.texts("quiet_except").map(parse_exceptions);
-        let is_quiet_sometimes = hours.is_some() || days.is_some();
-        if except.is_some() && !is_quiet_sometimes {
+        let is_quiet_sometimes = settings.text(QUIET.hours).is_some() || settings.texts(QUIET.days).is_some();
+        if settings.texts(QUIET.except).is_some() && !is_quiet_sometimes {
             faults.push(KeyFault {
                 key: "quiet_except",
                 message: "`quiet_except` is without `quiet_hours` and `quiet_days`".to_owned(),
                 hint: Some("it has dates on which these do not begin".to_owned()),
             });
         }
-        let zone = settings.text("timezone").map(|name| {
-            time_zone(name).map_err(|hint| (format!("`timezone`: \"{name}\" is not a time zone"), hint))
-        });
-        if is_quiet_sometimes && zone.is_none() {
+        if is_quiet_sometimes && settings.text(QUIET.timezone).is_none() {
             faults.push(KeyFault {
                 key: "timezone",
                 message: "quiet hours are without `timezone`".to_owned(),
@@ -238,12 +246,7 @@ impl AlarmLimits {
                 hint: Some("leave one of them out".to_owned()),
             });
         }
-        let schedule = Schedule {
-            hours: taken("quiet_hours", hours, &mut faults),
-            days: taken("quiet_days", days, &mut faults),
-            except: taken("quiet_except", except, &mut faults).unwrap_or_default(),
-            zone: taken("timezone", zone, &mut faults),
-        };
+        let schedule = QUIET.read(settings, &mut faults);
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -253,21 +256,4 @@ impl AlarmLimits {
             quiet: is_quiet_sometimes.then_some(schedule),
         })
     }
-}
-
-/// The value of a key, or its fault. Parsers name the key of rules, such as `hours` for `quiet_hours`.
-fn taken<T, H: Into<String>>(
-    key: &'static str,
-    value: Option<Result<T, (String, H)>>,
-    faults: &mut Vec<KeyFault>,
-) -> Option<T> {
-    let fault = |(message, hint): (String, H)| {
-        let (plain, hint) = (key.trim_start_matches("quiet_"), hint.into());
-        faults.push(KeyFault {
-            key,
-            message: message.replace(&format!("`{plain}`"), &format!("`{key}`")),
-            hint: Some(hint.replace(&format!("{plain} = "), &format!("{key} = "))),
-        });
-    };
-    value?.map_err(fault).ok()
 }

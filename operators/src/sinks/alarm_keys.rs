@@ -1,7 +1,5 @@
 //! Keys that sinks share which send alarms: the shortest time between two, the time that alarms are collected for, and quiet hours.
 
-use std::time::Duration;
-
 use weir_analytics::{AlarmGate, AlarmLimits};
 use weir_flow::{KeyFault, KeyKind, KeySpec, Settings, SinkError};
 
@@ -40,12 +38,6 @@ pub(super) const TIMEZONE: KeySpec = KeySpec {
     kind: KeyKind::Text,
     about: "time zone of `quiet_hours` and of the times in messages, such as `\"Europe/Berlin\"`; required with quiet hours (default UTC)",
 };
-
-/// Time for which an alarm waits for others of its rule to be in its message; `None`: alarms are messages of their own.
-pub(super) fn group_wait(settings: &Settings) -> Option<Duration> {
-    let seconds = settings.number(GROUP_WAIT.name, 0.0);
-    (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
-}
 
 /// Faults in these keys.
 pub(super) fn faults(settings: &Settings) -> Vec<KeyFault> {

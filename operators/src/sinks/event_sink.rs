@@ -122,6 +122,7 @@ impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
     /// # Errors
     /// Faults in the keys that hold alarms back.
     pub(super) fn new(outbox: Outbox, settings: &Settings, topic: T) -> Result<Self, SinkError> {
+        let gate = alarm_keys::gate(settings)?;
         Ok(Self {
             outbox,
             tracks: settings.flag("tracks", false),
@@ -131,18 +132,19 @@ impl<T: Fn(&str, EventKind) -> String> EventSink<T> {
                 .0
                 .contains_key(DESCRIPTIONS.name)
                 .then(|| settings.flag(DESCRIPTIONS.name, true)),
-            gate: alarm_keys::gate(settings)?,
+            group_wait: gate.group_wait_ms().map(Duration::from_millis),
+            gate,
             held: HeldAlarms::new(settings),
-            group_wait: alarm_keys::group_wait(settings),
             grouped: 0,
             topic,
         })
     }
 
-    /// Whether incidents are sent again as they change and end, and whether events have their pictures.
+    /// Whether incidents are sent again as they change and end, which those in messages of several are not, and whether events have
+    /// their pictures.
     pub(super) fn with(self, updates: bool, pictures: bool) -> Self {
         Self {
-            updates,
+            updates: updates && self.group_wait.is_none(),
             pictures,
             ..self
         }

@@ -39,8 +39,7 @@ pub use ground::{GroundMap, GroundView};
 pub use keys::{TRANSFORM_TYPES, TransformType, transform_type};
 pub use object_filter::{ObjectFilter, ObjectRule, Verdict};
 pub use read::{Fault, read_polygon, read_transform};
-pub use schedule::{Exception, Hours, Schedule, clock_text, time_zone};
-pub(crate) use schedule::{parse_days, parse_exceptions, parse_hours};
+pub use schedule::{Exception, Hours, Schedule, ScheduleKeys, clock_text, time_zone};
 pub use spec::{
     BestShotSpec, CameraEventSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
 };

@@ -1,4 +1,4 @@
-//! Schedules of rules: hours of days, read on the clock of a time zone.
+//! Schedules of rules, sources, gates and recordings: hours of days, read on the clock of a time zone.
 //!
 //! A span of hours belongs to the day on which it begins: `22:00-06:00` on a Friday ends on Saturday morning. Each is one
 //! interval of time, also over changes of the clock: it begins as the clock first shows its beginning or a later time, and ends as
@@ -7,6 +7,7 @@
 use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
+use weir_flow::{KeyFault, Settings};
 
 /// Minutes of a day.
 const DAY: u32 = 24 * 60;
@@ -17,7 +18,7 @@ const MAX_EXCEPTIONS: usize = 512;
 /// Names of weekdays, in their order.
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// Times at which a rule may hold; by default always.
+/// Times at which a rule may hold, a source is analysed, a gate applies, or a recording is made; by default always.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Schedule {
     /// Span of the day; `None`: all of it.
@@ -28,6 +29,63 @@ pub struct Schedule {
     pub except: Vec<Exception>,
     /// Time zone; `None`: that of the stream.
     pub zone: Option<TimeZone>,
+}
+
+/// Names of the keys that a schedule is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScheduleKeys {
+    /// Key of the hours, a text.
+    pub hours: &'static str,
+    /// Key of the weekdays, a list of texts.
+    pub days: &'static str,
+    /// Key of the dates, a list of texts.
+    pub except: &'static str,
+    /// Key of the time zone, a text.
+    pub timezone: &'static str,
+}
+
+impl ScheduleKeys {
+    /// Keys with the names that rules have.
+    pub const PLAIN: Self = Self {
+        hours: "hours",
+        days: "days",
+        except: "except",
+        timezone: "timezone",
+    };
+
+    /// Reads a schedule; a key with a fault is left out of it.
+    #[must_use]
+    pub fn read(&self, settings: &Settings, faults: &mut Vec<KeyFault>) -> Schedule {
+        let hours = settings.text(self.hours).map(parse_hours);
+        let days = settings.texts(self.days).map(parse_days);
+        let except = settings.texts(self.except).map(parse_exceptions);
+        let zone = settings.text(self.timezone).map(|name| {
+            time_zone(name).map_err(|hint| (format!("`timezone`: \"{name}\" is not a time zone"), hint))
+        });
+        Schedule {
+            hours: valid((self.hours, Self::PLAIN.hours), hours, faults),
+            days: valid((self.days, Self::PLAIN.days), days, faults),
+            except: valid((self.except, Self::PLAIN.except), except, faults).unwrap_or_default(),
+            zone: valid((self.timezone, Self::PLAIN.timezone), zone, faults),
+        }
+    }
+}
+
+/// The value of a key, or its fault. Parsers name the key of rules, such as `hours` for `quiet_hours`.
+fn valid<T, H: Into<String>>(
+    (key, plain): (&'static str, &str),
+    value: Option<Result<T, (String, H)>>,
+    faults: &mut Vec<KeyFault>,
+) -> Option<T> {
+    let fault = |(message, hint): (String, H)| {
+        let hint: String = hint.into();
+        faults.push(KeyFault {
+            key,
+            message: message.replace(&format!("`{plain}`"), &format!("`{key}`")),
+            hint: Some(hint.replace(&format!("{plain} = "), &format!("{key} = "))),
+        });
+    };
+    value?.map_err(fault).ok()
 }
 
 /// A span of the day, in minutes. One that does not end after its beginning ends on the next day.
@@ -65,10 +123,22 @@ impl Schedule {
         self
     }
 
-    /// Whether a time in milliseconds since 1970 (UTC) is within.
+    /// True if it has neither hours nor days nor dates.
+    #[must_use]
+    pub fn is_always(&self) -> bool {
+        self.hours.is_none() && self.days.is_none() && self.except.is_empty()
+    }
+
+    /// Whether a time in milliseconds since 1970 (UTC) is within; in UTC without a time zone of its own.
     #[must_use]
     pub fn contains(&self, time_ms: u64) -> bool {
-        if self.hours.is_none() && self.days.is_none() && self.except.is_empty() {
+        self.contains_in(time_ms, None)
+    }
+
+    /// Whether a time in milliseconds since 1970 (UTC) is within; without a time zone of its own in `zone`, else in UTC.
+    #[must_use]
+    pub fn contains_in(&self, time_ms: u64, zone: Option<&TimeZone>) -> bool {
+        if self.is_always() {
             return true;
         }
         // No calendar reaches beyond the year 9999.
@@ -77,7 +147,7 @@ impl Schedule {
             return false;
         };
         let utc = TimeZone::UTC;
-        let zone = self.zone.as_ref().unwrap_or(&utc);
+        let zone = self.zone.as_ref().or(zone).unwrap_or(&utc);
         let today = zone.to_datetime(time).date();
         // A clock that is set back at midnight shows the day before again.
         let dates = [today.yesterday(), Ok(today), today.tomorrow()];

@@ -86,6 +86,15 @@ impl Groups {
         self.0.len()
     }
 
+    /// Bytes that an alarm takes in the group that waits for it; `None` if it would begin another group.
+    pub(super) fn joining_bytes(&self, message: &Message, key: &GroupKey, now: Instant) -> Option<usize> {
+        let of = (Arc::clone(&message.stream), Arc::clone(&key.transform));
+        let group = self.0.get(&of).filter(|group| group.takes(key, now))?;
+        let picture = message.picture.as_ref();
+        let picture = picture.filter(|_| group.message.picture.is_none());
+        Some(key.incident.len() + picture.map_or(0, |picture| picture.jpeg().len()))
+    }
+
     /// Adds an alarm to the group of its rule, or begins the group. A group that does not take it is complete.
     pub(super) fn add(&mut self, message: Message, key: GroupKey, now: Instant) -> Added {
         let of = (Arc::clone(&message.stream), Arc::clone(&key.transform));

@@ -28,9 +28,11 @@ struct State {
 
 impl State {
     fn has_room(&self, queue: &Queue, bytes: usize) -> bool {
-        !self.is_closed
-            && self.messages.len() + self.groups.len() < queue.max_messages
-            && self.bytes + bytes <= queue.max_bytes
+        self.messages.len() + self.groups.len() < queue.max_messages && self.has_bytes(queue, bytes)
+    }
+
+    fn has_bytes(&self, queue: &Queue, bytes: usize) -> bool {
+        !self.is_closed && self.bytes + bytes <= queue.max_bytes
     }
 
     /// The message of a group follows those that wait.
@@ -86,7 +88,12 @@ impl Queue {
         now: Instant,
     ) -> Result<bool, Message> {
         let mut state = self.lock();
-        if !state.has_room(self, message.bytes() + key.incident.len()) {
+        let has_room = match state.groups.joining_bytes(&message, &key, now) {
+            // It takes the place of no other event.
+            Some(bytes) => state.has_bytes(self, bytes),
+            None => state.has_room(self, message.bytes() + key.incident.len()),
+        };
+        if !has_room {
             return Err(message);
         }
         let added = state.groups.add(message, key, now);
@@ -162,5 +169,54 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "groups end by the clock")]
+    fn now() -> Instant {
+        Instant::now()
+    }
+
+    fn message(stream: &str) -> Message {
+        Message {
+            stream: stream.into(),
+            id: "1".to_owned(),
+            body: b"{}".to_vec(),
+            topic: String::new(),
+            picture: None,
+        }
+    }
+
+    /// Alarms of one rule and time, with an id of ten bytes.
+    fn key() -> GroupKey {
+        GroupKey {
+            transform: "gate".into(),
+            incident: "north/gate".into(),
+            time_ms: 0,
+            held_back: 0,
+            wait: Duration::from_secs(600),
+        }
+    }
+
+    #[test]
+    fn alarm_joins_a_waiting_group_of_a_queue_without_a_place() {
+        let began = now();
+        let queue = Queue::new(1, 2 + 3 * 10);
+        let push = |stream: &str| queue.push_grouped(message(stream), key(), began).ok();
+        assert_eq!(push("north"), Some(false));
+        assert_eq!(push("south"), None, "another group takes a place");
+        assert!(queue.push(message("north"), began).is_err());
+        assert_eq!(push("north"), Some(true));
+        assert_eq!(push("north"), Some(true));
+        assert_eq!(push("north"), None, "there are no bytes left");
+        queue.close(began);
+        let whole = queue.pop(Duration::ZERO).map(|waiting| waiting.message.body);
+        let expected = r#"{"incidents":["north/gate","north/gate","north/gate"]}"#;
+        assert_eq!(whole.as_deref(), Some(expected.as_bytes()));
+        assert_eq!(push("north"), None, "the queue is closed");
     }
 }

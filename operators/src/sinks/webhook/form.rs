@@ -4,7 +4,6 @@ use serde_json::Value;
 use weir_analytics::transforms::{TimeZone, time_zone};
 use weir_flow::{KeyFault, Settings};
 
-use super::super::alarm_keys;
 use super::super::outbox::Message;
 use super::encoding::{Part, header_value, multipart};
 use super::preset::{Account, JPEG, Note, Preset, jpeg_part};
@@ -109,15 +108,12 @@ impl Form {
             headers,
             content_type,
             attach,
-            updates: settings.flag(
-                "updates",
-                preset.is_none() && alarm_keys::group_wait(settings).is_none(),
-            ),
+            updates: settings.flag("updates", preset.is_none()),
             zone: zone(settings),
         }
     }
 
-    /// Whether incidents are sent again as they change and end.
+    /// Whether incidents are sent again as they change and end, unless they are grouped.
     pub(super) const fn updates(&self) -> bool {
         self.updates
     }
