@@ -60,7 +60,10 @@ def measure(address: str, tiles: int) -> str:
             urllib.request.urlopen(end_session, timeout=TIMEOUT_S).close()
         driver.kill()
         driver.wait()
+    # A browser without a display, or a page that failed, may paint nothing.
+    paint_ms = found.get("paint_ms")
+    paint = "nothing is painted" if paint_ms is None else f"first paint after {paint_ms:.0f} ms"
     return (
-        f"first paint after {found['paint_ms']:.0f} ms, {found['videos']} videos play after {found['now_ms'] / 1000:.1f} s; "
+        f"{paint}, {found['videos']} videos play after {found['now_ms'] / 1000:.1f} s; "
         f"{found['requests']} requests, {found['bytes'] / 1e3:.0f} kB beside live video"
     )

@@ -13,21 +13,8 @@ use weir_sim::experiment::world_from_graph;
 
 use crate::common::{Parts, assemble, at_own_pace, run, whole_catalog};
 
-/// The graphs that `make compare-live` runs.
-const GRAPHS: [&str; 12] = [
-    "emulated-chain",
-    "emulated-batches",
-    "emulated-shared",
-    "emulated-partitioned",
-    "emulated-cascade",
-    "emulated-replicas",
-    "emulated-memory",
-    "emulated-lossless",
-    "emulated-generating",
-    "emulated-unequal",
-    "emulated-routing",
-    "emulated-scaling",
-];
+/// Names of the graphs that `make compare-live` runs, a line each.
+const GRAPHS: &str = include_str!("../../config/compared-graphs.txt");
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../config/{name}.toml"))
@@ -112,7 +99,7 @@ fn difference(path: &str, one: &Value, other: &Value) -> Option<String> {
 
 #[test]
 fn live_and_simulated_machines_are_specified_alike() {
-    for name in GRAPHS {
+    for name in GRAPHS.lines() {
         let (live, simulated) = (shared_part(live(name)), shared_part(simulated(name)));
         let found = difference(name, &live, &simulated);
         assert!(found.is_none(), "{}", found.unwrap_or_default());

@@ -3,7 +3,8 @@
 //!
 //! The scan is exact, so its recall is 1 up to half precision. The second part measures what an embedding is worth: each object of the
 //! ground truth is seen as tracks of [`TRACKLET_MS`], and each is searched by its looks. It needs the asset pack (`WEIR_ASSETS`).
-//! `--tracks N` bounds the first part, `--folder DIR` says where tracks are stored.
+//! `--tracks N` bounds the first part, `--folder DIR` says where tracks are stored. `--clips DIR` adds clips with their ground truth to the
+//! second part, `NAME.mp4` with `NAME.truth.jsonl`, such as `make clips` renders.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -56,7 +57,7 @@ fn main() -> anyhow::Result<()> {
         speed(&folder, count)?;
     }
     match std::env::var_os("WEIR_ASSETS") {
-        Some(assets) => looks(&folder, Path::new(&assets)),
+        Some(assets) => looks(&folder, Path::new(&assets), after("--clips").map(Path::new)),
         None => {
             println!("looks: skipped, WEIR_ASSETS is not set");
             Ok(())
@@ -246,7 +247,7 @@ fn memory(name: &str) -> u64 {
 
 /// A track of an object of the ground truth.
 struct Tracklet {
-    clip: &'static str,
+    clip: String,
     /// Identity where the ground truth has one, else the number of the object in its clip.
     object: String,
     class: String,
@@ -255,7 +256,7 @@ struct Tracklet {
     area: f32,
 }
 
-fn looks(within: &Path, assets: &Path) -> anyhow::Result<()> {
+fn looks(within: &Path, assets: &Path, more: Option<&Path>) -> anyhow::Result<()> {
     let text = |text: &str| Value::Text(text.to_owned());
     let keys = [
         ("align", text("none")),
@@ -283,6 +284,7 @@ fn looks(within: &Path, assets: &Path) -> anyhow::Result<()> {
     );
     let persons: &[&str] = &["person"];
     let vehicles: &[&str] = &["car", "truck", "bus", "bicycle", "motorcycle"];
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../videos");
     for (name, clips, classes) in [
         ("persons of two rooms", ["live-room", "live-evening"], persons),
         (
@@ -294,19 +296,40 @@ fn looks(within: &Path, assets: &Path) -> anyhow::Result<()> {
     ] {
         let mut tracks = Vec::new();
         for clip in clips {
-            tracks.extend(tracklets(session.as_mut(), clip, classes)?);
+            tracks.extend(tracklets(session.as_mut(), &shipped, clip, classes)?);
         }
         evaluate(within, name, &tracks)?;
+    }
+    if let Some(more) = more {
+        let mut tracks = Vec::new();
+        for clip in clips_in(more)? {
+            for classes in [persons, vehicles] {
+                tracks.extend(tracklets(session.as_mut(), more, &clip, classes)?);
+            }
+        }
+        evaluate(within, "all in the clips of --clips", &tracks)?;
     }
     Ok(())
 }
 
+/// Names of the clips with ground truth in a folder, in order.
+fn clips_in(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let mut clips = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let name = entry?.file_name();
+        let clip = name.to_str().and_then(|name| name.strip_suffix(".truth.jsonl"));
+        clips.extend(clip.map(str::to_owned));
+    }
+    clips.sort();
+    Ok(clips)
+}
+
 fn tracklets(
     session: &mut dyn Session,
-    clip: &'static str,
+    videos: &Path,
+    clip: &str,
     classes: &[&str],
 ) -> anyhow::Result<Vec<Tracklet>> {
-    let videos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../videos");
     let path = videos.join(format!("{clip}.truth.jsonl"));
     let truth = Truth::read(BufReader::new(std::fs::File::open(&path)?))
         .with_context(|| path.display().to_string())?;
@@ -350,7 +373,7 @@ fn tracklets(
             best.insert(
                 key,
                 Tracklet {
-                    clip,
+                    clip: clip.to_owned(),
                     object: identity.unwrap_or_else(|| format!("{clip}/{}", object.id)),
                     class: object.class.clone(),
                     vector,
@@ -384,7 +407,7 @@ fn evaluate(within: &Path, name: &str, tracks: &[Tracklet]) -> anyhow::Result<()
     for (number, track) in (0_u64..).zip(tracks) {
         sink.accept(&delivery(
             &frame,
-            (track.clip, number),
+            (&track.clip, number),
             &track.class,
             track.vector.clone(),
             "",
