@@ -35,6 +35,10 @@ pub(crate) const AUTO: &str = "auto";
 /// The head of models that generate.
 pub(crate) const GENERATE: &str = "generate";
 
+/// The flag of a sink for what it writes of each frame. Where it is absent, a sink whose inputs name transforms alone takes their incidents
+/// and no frames.
+pub(crate) const FRAMES: &str = "frames";
+
 /// The operator of trackers, which have no model.
 pub const TRACK: &str = "track";
 

@@ -1,6 +1,9 @@
 //! `items = "frame"`: what a module whose items are whole frames needs, and what it may not say.
 
-use crate::common::{VALID, check, check_with, read};
+use weir_flow::{KeyKind, KeySpec, SinkCheck, SinkSpec, Value};
+use weir_graph::parse;
+
+use crate::common::{VALID, catalog, check, check_with, environment, folder, read};
 
 #[test]
 fn whole_frames_need_nothing_upstream_and_go_with_no_regions() {
@@ -64,4 +67,50 @@ fn keys_of_crops_beside_whole_frames_are_warned_of() {
         warning.message,
         "module \"plates\" takes whole frames, which leaves `cut` without effect"
     );
+}
+
+#[test]
+fn sinks_of_transforms_alone_leave_frames_out_unless_they_ask_for_them() {
+    const TABLES: &str = r#"
+[modules.tracks]
+operator = "track"
+inputs = ["detect"]
+[transforms.yard]
+type = "zone"
+inputs = ["tracks"]
+points = [[0.2, 0.4], [0.8, 0.4], [0.8, 0.9]]
+"#;
+    let with_frames: [(&str, Option<bool>); 7] = [
+        ("inputs = [\"yard\"]", Some(false)),
+        ("inputs = [\"*\"]", Some(false)),
+        ("inputs = [\"yard\"]\nframes = true", Some(true)),
+        ("inputs = [\"tracks\", \"yard\"]", None),
+        ("inputs = [\"detect\", \"*\"]", None),
+        ("inputs = [\"north\"]", None),
+        ("inputs = [\"tracks\"]\nframes = false", Some(false)),
+    ];
+    let mut catalog = catalog();
+    catalog.sinks.push(SinkSpec {
+        name: "lines",
+        about: "",
+        keys: &[KeySpec {
+            name: "frames",
+            kind: KeyKind::Flag,
+            about: "whether there are lines of frames",
+        }],
+        check: SinkCheck::default(),
+    });
+    for (keys, expected) in with_frames {
+        let text = format!("{VALID}{TABLES}[sinks.found]\ntype = \"lines\"\n{keys}\n");
+        let folder = folder();
+        let graph = parse(&text, &folder.path().join("graph.toml"), &catalog, &environment);
+        let graph = graph.unwrap_or_else(|problems| panic!("{keys}: {problems}"));
+        let settings = |name: &str| {
+            let sink = graph.sinks().iter().find(|sink| sink.name == name);
+            let frames = sink.and_then(|sink| sink.settings.0.get("frames"));
+            frames.cloned()
+        };
+        assert_eq!(settings("found"), expected.map(Value::Flag), "{keys}");
+        assert_eq!(settings("events"), None, "a sink without the key is left alone");
+    }
 }

@@ -18,7 +18,7 @@ const MAX_FILES: usize = 256;
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "jsonl",
-    about: "one JSON line for each delivered frame, after a header line for each run (docs/reference/events.md)",
+    about: "JSON lines of incidents, ended tracks and delivered frames, after a header line for each run (docs/reference/events.md)",
     keys: KEYS,
     file_per_stream: false,
     create,
@@ -33,7 +33,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "frames",
         kind: KeyKind::Flag,
-        about: "lines for delivered frames; `false` leaves incidents, ended tracks and states of streams; default true",
+        about: "lines for delivered frames; `false` leaves incidents, ended tracks and states of streams; default true if `inputs` name a source, a module or a tracker, and false if they name transforms or `*` alone",
     },
     KeySpec {
         name: "drops",

@@ -24,14 +24,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use weir_config::{Diagnostics, Field, Spanned, spelling};
-use weir_flow::Catalog;
+use weir_flow::{Catalog, Value};
 use weir_policy::Policy;
 use weir_types::Span;
 
 use crate::critical_path;
 use crate::gears_file;
 use crate::graph::{
-    EndNode, Graph, ModelNode, ModuleNode, OnDrop, PerTrackNode, SinkNode, StageNode, TrackerNode,
+    EndNode, FRAMES, Graph, ModelNode, ModuleNode, OnDrop, PerTrackNode, SinkNode, StageNode, TrackerNode,
     TransformNode, Vertex,
 };
 use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawPerTrack, RawSource, RawStage};
@@ -390,7 +390,9 @@ fn build(
             settings: module.settings,
         });
     }
+    let zone = raw.timezone.clone();
     let sources = raw.sources.into_iter().map(source_node);
+    let sources = sources.map(|source| Some(source?.in_zone(zone.as_ref())));
     let zone_names: Vec<String> = raw
         .transforms
         .iter()
@@ -418,8 +420,13 @@ fn build(
         .into_iter()
         .zip(&wiring.sinks)
         .zip(&wiring.sink_trackers)
-        .zip(&wiring.sink_transforms);
-    let sinks = sinks.map(|(((sink, inputs), trackers), transforms)| {
+        .zip(&wiring.sink_transforms)
+        .zip(&wiring.sink_names_frames);
+    let sinks = sinks.map(|((((sink, inputs), trackers), transforms), names_frames)| {
+        let mut settings = sink.settings;
+        if sink.chooses_frames && !names_frames {
+            settings.0.insert(FRAMES.to_owned(), Value::Flag(false));
+        }
         Some(SinkNode {
             name: sink.name.value,
             kind: sink.kind.into_value()?,
@@ -428,7 +435,7 @@ fn build(
             transforms: transforms.iter().copied().collect(),
             streams: streams::named(&sink.streams),
             when_slow: sink.when_slow,
-            settings: sink.settings,
+            settings,
         })
     });
     let stem = || {
@@ -477,6 +484,8 @@ pub(crate) fn source_node(source: RawSource) -> Option<SourceNode> {
         decoding: source.decoding,
         decoder: source.decoder,
         gate: source.gate,
+        gate_schedule: source.gate_schedule,
+        active: source.active,
         slo: source.slo.map(|slo| slo.value),
         share: source.share,
         connection: source.connection,

@@ -23,6 +23,8 @@ pub(crate) struct Wiring {
     pub(crate) transforms: Vec<Taken>,
     /// Transforms among the inputs of each sink.
     pub(crate) sink_transforms: Vec<BTreeSet<usize>>,
+    /// Whether the inputs of each sink name a source, a module or a tracker, and not transforms alone.
+    pub(crate) sink_names_frames: Vec<bool>,
     /// Modules in topological order, ties in the order of the text; without those in a cycle or downstream of one.
     pub(crate) order: Vec<usize>,
     /// All modules upstream of each.
@@ -147,6 +149,7 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
     };
     let sink_trackers = sinks.iter().map(shown).collect();
     let sink_transforms = sinks.iter().map(|sink| sink.transforms.clone()).collect();
+    let sink_names_frames = sinks.iter().map(|sink| sink.names_frames).collect();
     Wiring {
         modules,
         sinks: sinks.into_iter().map(|sink| sink.vertices).collect(),
@@ -154,6 +157,7 @@ pub(super) fn resolve(raw: &RawGraph, diagnostics: &mut Diagnostics) -> Wiring {
         sink_trackers,
         transforms,
         sink_transforms,
+        sink_names_frames,
         order,
         ancestors,
         resolved,
@@ -394,6 +398,8 @@ struct Inputs {
     vertices: Vec<Vertex>,
     trackers: BTreeSet<usize>,
     transforms: BTreeSet<usize>,
+    /// Whether a source, a module or a tracker is named.
+    names_frames: bool,
     /// Whether all names resolve.
     complete: bool,
 }
@@ -481,6 +487,7 @@ fn inputs(field: &Field<Vec<Spanned<String>>>, known: &Known<'_>, diagnostics: &
             Some(Named::Ambiguous) | None => complete = false,
         }
     }
+    out.names_frames = !out.vertices.is_empty() || !out.trackers.is_empty();
     let taken = known.transforms.unwrap_or_default();
     let taken = out
         .transforms

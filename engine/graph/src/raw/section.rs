@@ -2,17 +2,18 @@
 
 use weir_analytics::transforms::{TimeZone, time_zone};
 use weir_config::{Content, Diagnostics, Entry, Field, Fields, Spanned, absolute, spelling};
-use weir_flow::{KeySpec, PYTHON_FUNCTION, PYTHON_PREFIX, Value, VideoDecoder, catalog_name};
+use weir_flow::{KeyKind, KeySpec, PYTHON_FUNCTION, PYTHON_PREFIX, Value, VideoDecoder, catalog_name};
 use weir_policy::StreamShare;
 use weir_types::Span;
 
 use super::context::Context;
 use super::required::{expect_keys, required, required_inputs, streams};
 use super::tables::{RawDevice, RawModel, RawModule, RawModuleTable, RawSink, RawSource};
-use super::{address, cascade, connection, gate, groups, objects, per_track, privacy, python, tracker};
+use super::{
+    address, cascade, connection, gate, groups, objects, per_track, privacy, python, times, tracker,
+};
 use crate::device::PrepareMode;
-use crate::graph::{EMULATE, TRACK};
-use crate::graph::{OnDrop, WhenSlow};
+use crate::graph::{EMULATE, FRAMES, OnDrop, TRACK, WhenSlow};
 use crate::keys::{self, DEVICE, MODULE, Mark, SINK, SOURCE, SectionKey};
 use crate::queue_node::QueueNode;
 use crate::settings;
@@ -66,6 +67,8 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
         connection.onvif.is_some(),
         context,
     );
+    let gate_schedule = times::gate_schedule(&fields, gate.as_ref(), context);
+    let active = times::active(&fields, addresses.is_emulated(), context);
     let diagnostics = &mut *context.diagnostics;
     let decoding = [("as-needed", Decoding::AsNeeded), ("all", Decoding::All)];
     let sample = fields.frame_rate("sample", diagnostics).given().cloned();
@@ -91,6 +94,8 @@ pub(super) fn source(name: Spanned<String>, entry: &Entry, context: &mut Context
             .unwrap_or_default(),
         decoder,
         gate,
+        gate_schedule,
+        active,
         repeat: fields.flag("loop", diagnostics).into_value().unwrap_or(false),
         slo: fields.span("slo", diagnostics).given().cloned(),
         share: share(&fields, diagnostics),
@@ -384,6 +389,8 @@ pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         }
     }
     let mut settings = read.settings;
+    let is_frames = |key: &KeySpec| key.name == FRAMES && matches!(key.kind, KeyKind::Flag);
+    let chooses_frames = keys.iter().any(is_frames) && !settings.0.contains_key(FRAMES);
     // A sink creates its file, which is therefore a text in the catalog; "-" is the standard output.
     let path = match settings.0.get_mut("path") {
         Some(Value::Text(path)) if path != "-" => {
@@ -407,6 +414,7 @@ pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         streams: streams(&fields, context),
         when_slow,
         path,
+        chooses_frames,
         settings,
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use weir_analytics::transforms::{ObjectFilter, TimeZone, TransformSpec};
+use weir_analytics::transforms::{ObjectFilter, Schedule, TimeZone, TransformSpec};
 use weir_config::{Field, Spanned};
 use weir_flow::Settings;
 use weir_policy::gears::Settle;
@@ -32,6 +32,10 @@ pub(crate) struct RawSource {
     pub(crate) decoding: Decoding,
     pub(crate) decoder: weir_flow::VideoDecoder,
     pub(crate) gate: Option<GateNode>,
+    /// Times at which the gate applies; `None`: always.
+    pub(crate) gate_schedule: Option<Schedule>,
+    /// Times at which its frames are analysed; `None`: always.
+    pub(crate) active: Option<Schedule>,
     pub(crate) repeat: bool,
     pub(crate) slo: Option<Spanned<Span>>,
     pub(crate) share: StreamShare,
@@ -64,6 +68,8 @@ impl RawSource {
             decoding: Decoding::default(),
             decoder: weir_flow::VideoDecoder::Cpu,
             gate: None,
+            gate_schedule: None,
+            active: None,
             repeat: false,
             slo: None,
             share: StreamShare::default(),
@@ -242,5 +248,7 @@ pub(crate) struct RawSink {
     pub(crate) when_slow: WhenSlow,
     /// Its output file, with the position of the key.
     pub(crate) path: Option<Spanned<String>>,
+    /// Whether its type has the key `frames`, which is not given: the inputs decide.
+    pub(crate) chooses_frames: bool,
     pub(crate) settings: Settings,
 }
