@@ -168,6 +168,12 @@ impl PacketTap {
         self.wants_sound.load(Ordering::Relaxed)
     }
 
+    /// True if the clock of the camera jumped and no key frame came since: the next one begins files, which end before it.
+    #[must_use]
+    pub fn is_after_jump(&self) -> bool {
+        self.lock().jump.is_some()
+    }
+
     /// The source was opened: its packets have this format, or cannot be observed for a reason.
     pub fn on_open(&self, format: Result<PacketFormat, String>) {
         let mut state = self.lock();

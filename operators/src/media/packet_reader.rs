@@ -126,6 +126,11 @@ impl PacketReader {
             return;
         }
         let Some(data) = packet.data() else { return };
+        if packet.is_key() && self.tap.is_after_jump() {
+            // The file before the jump ends here: its sound is as long as its pictures.
+            let end_ms = self.next_dts_ms;
+            self.give_sound(|sound| sound.fill_to(end_ms));
+        }
         let ms = |ticks: i64| ticks as f64 * self.tick_ms;
         let duration_ms = ms(packet.duration().max(0));
         let dts_ms = packet.dts().or(packet.pts()).map_or(self.next_dts_ms, ms);
@@ -220,10 +225,51 @@ mod tests {
         }
     }
 
+    /// Ends of the pictures and of the sound in milliseconds, when the clock jumped.
+    #[derive(Default)]
+    struct Ends(Mutex<([f64; 2], Option<[f64; 2]>)>);
+
+    impl PacketObserver for Ends {
+        fn on_format(&self, _stream: &Arc<str>, _format: &Arc<PacketFormat>) {}
+
+        fn on_packet(&self, _stream: &Arc<str>, packet: &weir_flow::Packet) {
+            let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            ends.0[usize::from(packet.sound)] = packet.dts_ms + packet.duration_ms;
+        }
+
+        fn on_jump(&self, _stream: &Arc<str>) {
+            let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            ends.1 = Some(ends.0);
+        }
+
+        fn wants_sound(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn sound_before_a_jump_is_as_long_as_the_pictures() {
+        let ends = Arc::<Ends>::default();
+        read(Arc::clone(&ends) as _, Some(Sound::of_opus()), |number| {
+            if number < 10 { 0 } else { 3_600_000 }
+        });
+        let at_jump = ends.0.lock().unwrap_or_else(PoisonError::into_inner).1;
+        let [pictures_ms, sound_ms] = at_jump.expect("a jump");
+        // Packets of pictures say no duration; the last one is shown for 40 ms.
+        assert!((pictures_ms - 360.0).abs() < 1.0, "{pictures_ms}");
+        assert!((sound_ms - 400.0).abs() <= 20.0, "{sound_ms}");
+    }
+
     /// Observed packets of a live camera with a key frame at each fifth packet; `moved` is added to the time stamp by number.
     fn observed(moved: impl Fn(i64) -> i64) -> String {
-        let (tap, seen) = (PacketTap::new("north", || 0), Arc::<Seen>::default());
-        let subscription = tap.observe(Arc::clone(&seen) as _);
+        let seen = Arc::<Seen>::default();
+        read(Arc::clone(&seen) as _, None, moved);
+        seen.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn read(observer: Arc<dyn PacketObserver>, sound: Option<Sound>, moved: impl Fn(i64) -> i64) {
+        let tap = PacketTap::new("north", || 0);
+        let subscription = tap.observe(observer);
         let format = PacketFormat {
             codec: PacketCodec::H264,
             extradata: Arc::new([]),
@@ -231,11 +277,11 @@ mod tests {
             height: 48,
             turn: None,
             sample_aspect: None,
-            sound: None,
+            sound: sound.as_ref().map(|sound| sound.format().clone()),
         };
         tap.on_open(Ok(format.clone()));
         tap.on_frame(0.0, 0.0);
-        let mut reader = PacketReader::new(Arc::clone(&tap), format, 1.0, None);
+        let mut reader = PacketReader::new(Arc::clone(&tap), format, 1.0, sound);
         let mut times = PacketTimes::new(1.0, 25.0, true);
         for number in 0..20 {
             let mut packet = Packet::copy(&[0; 4]);
@@ -249,7 +295,6 @@ mod tests {
             reader.on_packet(&packet, &mut times);
         }
         drop((reader, subscription));
-        seen.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     #[test]

@@ -199,7 +199,8 @@ impl Sound {
         }
     }
 
-    fn fill_to(&mut self, ms: f64) -> Vec<weir_flow::Packet> {
+    /// Silence from the end of the sound so far to a time in milliseconds.
+    pub(super) fn fill_to(&mut self, ms: f64) -> Vec<weir_flow::Packet> {
         if self.end_ms().is_none_or(|end_ms| ms <= end_ms) {
             return Vec::new();
         }
@@ -310,11 +311,10 @@ impl Copied {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn copied() -> Sound {
-        Sound {
+impl Sound {
+    /// Sound of a live stream that is copied, with silence where it has gaps.
+    pub(super) fn of_opus() -> Self {
+        Self {
             stream: 1,
             tick_ms: 1.0,
             clock: SoundClock::new(OF_LIVE.max_skew_ms),
@@ -324,6 +324,11 @@ mod tests {
             picture_ms: None,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     fn packet(pts: i64) -> Packet {
         let mut packet = Packet::copy(&[0xf8, 1, 2, 3]);
@@ -348,7 +353,7 @@ mod tests {
 
     #[test]
     fn sound_that_begins_late_and_stops_is_silence_there() {
-        let (mut sound, mut end_ms, mut all) = (copied(), 0.0, Vec::new());
+        let (mut sound, mut end_ms, mut all) = (Sound::of_opus(), 0.0, Vec::new());
         for picture in 0..250_u32 {
             let at_ms = f64::from(picture) * 40.0;
             all.extend(places(&sound.on_picture(at_ms), &mut end_ms));
@@ -373,7 +378,7 @@ mod tests {
 
     #[test]
     fn sound_that_is_always_late_is_waited_for() {
-        let (mut sound, mut heard) = (copied(), 0);
+        let (mut sound, mut heard) = (Sound::of_opus(), 0);
         for picture in 0..250_i64 {
             let at_ms = picture * 40;
             let mut ready = sound.on_picture(at_ms as f64);
@@ -389,7 +394,7 @@ mod tests {
 
     #[test]
     fn nothing_of_before_a_pause_is_continued() {
-        let mut sound = copied();
+        let mut sound = Sound::of_opus();
         sound.on_picture(0.0);
         sound.on_packet(&packet(0), 0.0);
         sound.pause();
