@@ -39,6 +39,9 @@ fn objects_are_found_by_words_and_open_their_incidents() {
     browser.wait_until(&tile_has("street", "live"));
     // Objects are kept when they have left the picture; the key opens the view from anywhere.
     browser.wait_until(
+        "fetch('api/search?text=car').then(answer => answer.json()).then(({ results }) => results.length > 1)",
+    );
+    browser.wait_until(
         "fetch('api/search?class=car').then(answer => answer.json()).then(({ results }) => results.some(({ incidents }) => incidents.length > 0))",
     );
     browser.type_into("body", "/");
