@@ -29,6 +29,7 @@ mod programs;
 mod push;
 mod recorded_shape;
 mod recording;
+mod recording_hours;
 mod recordings;
 mod reports;
 mod retained;

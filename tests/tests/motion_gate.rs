@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use weir_flow::{
-    Delivery, Frame, Inference, Item, ModuleOutput, Object, Operator, Points, Rect, Region, RequestResults,
-    Sink, SinkError, SinkFactory,
+    Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Object, Operator, Points, Rect, Region,
+    RequestResults, Sink, SinkError, SinkFactory,
 };
 
 use crate::common::box_camera::BoxCamera;
 use crate::common::gates::run_gated;
+use crate::common::{Parts, as_fast_as_it_goes, assemble, catalog_with_sink, graph, run};
 
 const GRAPH: &str = r#"
     [app]
@@ -137,4 +138,39 @@ fn models_see_what_changes_and_still_frames_have_the_objects_of_the_last_look() 
         // While it stands, it is where it was seen last.
         assert!((at - left(*frame) as f32).abs() <= 2.0, "frame {frame}: {at}");
     }
+}
+
+/// A schedule that contains no time.
+const NEVER: &str = "{ except = [\"1970-01-01..2999-12-31\"] }";
+
+#[test]
+fn gate_outside_its_schedule_looks_at_every_frame() {
+    let gate = "gate = \"motion\"";
+    let text = GRAPH.replace(gate, &format!("{gate}\n    gate_schedule = {NEVER}"));
+    let (finder, kept) = (Finder::default(), Kept::default());
+    let (look, events) = (Arc::new(finder.clone()), Box::new(kept));
+    let counts = run_gated(&text, FRAMES, Box::new(CAMERA), look, events);
+    assert_eq!((counts.delivered, counts.still), (FRAMES, 0), "{counts:?}");
+    assert_eq!(finder.0.lock().unwrap().len() as u64, FRAMES);
+}
+
+#[test]
+fn frames_outside_the_schedule_of_a_source_are_still_and_no_model_sees_them() {
+    let (finder, kept) = (Finder::default(), Kept::default());
+    let parts = Parts {
+        sources: vec![("camera", Box::new(CAMERA))],
+        operators: vec![("look", Arc::new(finder.clone()))],
+        sinks: vec![("events", Box::new(kept.clone()))],
+        ..Parts::default()
+    };
+    let catalog = Catalog {
+        tracker_keys: weir_analytics::TRACKER_KEYS,
+        ..catalog_with_sink("kept")
+    };
+    let text = GRAPH.replace("gate = \"motion\"", &format!("active = {NEVER}"));
+    let run = run(assemble(graph(&text, &catalog), parts), &as_fast_as_it_goes());
+    let counts = run.requests;
+    assert_eq!((counts.arrived, counts.still), (FRAMES, FRAMES), "{counts:?}");
+    assert_eq!((counts.delivered, counts.late), (0, 0), "{counts:?}");
+    assert!(finder.0.lock().unwrap().is_empty() && kept.0.lock().unwrap().is_empty());
 }

@@ -112,6 +112,9 @@ pub trait PacketObserver: Send + Sync {
     fn on_format(&self, stream: &Arc<str>, format: &Arc<PacketFormat>);
     /// Delivers the next packet.
     fn on_packet(&self, stream: &Arc<str>, packet: &Packet);
+    /// Reports the time zone of the stream, by its name in the IANA database, in which schedules are read that have none of their own.
+    /// It is called before the first format, and again when another graph is in force.
+    fn on_time_zone(&self, _stream: &Arc<str>, _zone: &str) {}
     /// Reports that the clock of the camera jumped and that the next packet, a key frame, is the first since then to begin a file.
     /// Times of packets continue, so an observer that has no files ignores it.
     fn on_jump(&self, _stream: &Arc<str>) {}

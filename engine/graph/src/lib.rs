@@ -136,14 +136,16 @@ impl Graph {
         catalog: &Catalog,
     ) -> Result<Vec<SourceNode>, ConfigError> {
         parse_streams(text, path)?;
-        read_streams(text, path, catalog, &self.stream_defaults).map_err(|_| {
+        let streams = read_streams(text, path, catalog, &self.stream_defaults).map_err(|_| {
             let hint = "correct [defaults] and the table of the stream's name in the graph's file";
             ConfigError::for_file(
                 path,
                 "the defaults of the graph cannot be used for the stream",
                 Some(hint.to_owned()),
             )
-        })
+        })?;
+        let streams = streams.into_iter();
+        Ok(streams.map(|stream| stream.in_zone(self.timezone())).collect())
     }
 }
 

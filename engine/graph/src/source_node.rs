@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_analytics::Privacy;
-use weir_analytics::transforms::{ObjectFilter, TimeZone};
+use weir_analytics::transforms::{ObjectFilter, Schedule, TimeZone};
 use weir_flow::{Connection, VideoDecoder};
 use weir_policy::StreamShare;
 use weir_types::Span;
@@ -70,6 +70,10 @@ pub struct SourceNode {
     pub decoder: VideoDecoder,
     /// Its gate; `None`: every frame is looked at.
     pub gate: Option<GateNode>,
+    /// Times at which its gate applies; at other times every frame is looked at. `None`: always.
+    pub gate_schedule: Option<Schedule>,
+    /// Times at which its frames are analysed; at other times they count as still. `None`: always.
+    pub active: Option<Schedule>,
     /// Whether it restarts at its end.
     pub repeat: bool,
     /// Its own latency objective; `None`: the graph's.
@@ -109,6 +113,8 @@ impl SourceNode {
             decoding: Decoding::default(),
             decoder: VideoDecoder::Cpu,
             gate: None,
+            gate_schedule: None,
+            active: None,
             repeat: false,
             slo: None,
             share: StreamShare::default(),
@@ -120,6 +126,15 @@ impl SourceNode {
             paced: true,
             joined_at: 0.0,
         }
+    }
+
+    /// The source with its schedules in its own time zone, else in `zone`, that of its graph.
+    pub(crate) fn in_zone(mut self, zone: Option<&TimeZone>) -> Self {
+        if let Some(zone) = self.timezone.as_ref().or(zone) {
+            self.gate_schedule = self.gate_schedule.map(|schedule| schedule.in_zone(zone));
+            self.active = self.active.map(|schedule| schedule.in_zone(zone));
+        }
+        self
     }
 
     /// The address that its frames come from.

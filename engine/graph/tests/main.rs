@@ -23,6 +23,7 @@ mod planning;
 mod privacy;
 mod python;
 mod scaling;
+mod schedules;
 mod search;
 mod sources;
 mod text_edit;

@@ -27,8 +27,8 @@ impl Clock {
         Timestamp::from_micros(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    /// The moment `at` by the wall clock: milliseconds since 1970 (UTC). Nothing is decided by it: the wall clock may be set
-    /// while a run goes on, and later answers are by the time that was set.
+    /// The moment `at` by the wall clock: milliseconds since 1970 (UTC). Only schedules go by it: the wall clock may be
+    /// set while a run goes on, and later answers are by the time that was set.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn utc_ms(&self, at: Timestamp) -> u64 {

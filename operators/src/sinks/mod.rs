@@ -127,6 +127,7 @@ pub fn catalog() -> Vec<SinkSpec> {
 /// The check of the keys of a sink together, which opens nothing.
 fn check_of(kind: &str) -> SinkCheck {
     match kind {
+        "archive" | "clips" => SinkCheck(recording::hours_faults),
         "webhook" => SinkCheck(webhook::faults),
         "mail" => SinkCheck(mail::faults),
         "push" => SinkCheck(push::faults),

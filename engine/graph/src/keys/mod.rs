@@ -26,7 +26,7 @@ pub(crate) use policy::parts as policy_parts;
 pub(crate) use read::{count, in_bounds, number};
 pub use source::{CAMERA, GROUND, OBJECT, PRIVACY, REGION, SOURCE};
 pub(crate) use source::{
-    MAX_GATE_POLYGONS, MAX_POLYGONS, MAX_REGIONS, SCHEDULE_KEYS, camera_keys, default_keys,
+    MAX_GATE_POLYGONS, MAX_POLYGONS, MAX_REGIONS, SCHEDULE_KEYS, camera_keys, default_keys, schedule_specs,
 };
 
 /// A section, or a table within one, with its keys.
@@ -54,7 +54,11 @@ pub fn sections() -> Vec<Section> {
         section("source", "`[sources.NAME]`", SOURCE),
         section("camera", "`[cameras.NAME]`", &camera_keys()),
         section("defaults", "`[defaults]`", &default_keys()),
-        section("schedule", "`schedule` of a camera", &source::schedule_keys()),
+        section(
+            "schedule",
+            "`schedule` of a camera, `active` and `gate_schedule` of a source",
+            &source::schedule_keys(),
+        ),
         section("object", "`objects` of a source, by class", OBJECT),
         section("ground", "`ground` of a source", GROUND),
         section("privacy", "`privacy` of a source", PRIVACY),

@@ -1,6 +1,7 @@
 //! Keys of sources, cameras and `[defaults]`, and of the tables within them.
 
 use weir_analytics::transforms::transform_type;
+use weir_flow::KeySpec;
 use weir_policy::StreamShare;
 
 use super::key::Mark::{Camera, Clients, Decoded, Defaults, Login, Picture, Queued, QueuedOnly, Rtsp};
@@ -152,6 +153,20 @@ pub const SOURCE: &[SectionKey] = &[
         default: "5s",
         about: "with gate = \"camera\": media time for which frames are processed after the last motion that the camera reports, 100ms to 10m",
         marks: &[Camera, Clients],
+    },
+    SectionKey {
+        name: "gate_schedule",
+        kind: ValueKind::Table("schedule"),
+        default: "always",
+        about: "with a gate: times at which it applies; at other times every frame is processed",
+        marks: &[Camera, Clients],
+    },
+    SectionKey {
+        name: "active",
+        kind: ValueKind::Table("schedule"),
+        default: "always",
+        about: "times at which frames are processed; at other times they count as still, and recordings and live video go on",
+        marks: &[Camera, Defaults, Clients, Decoded],
     },
     SectionKey {
         name: "transport",
@@ -458,9 +473,7 @@ fn unqueued(key: &SectionKey) -> SectionKey {
 
 /// Keys of a schedule.
 pub(crate) fn schedule_keys() -> Vec<SectionKey> {
-    let rule = transform_type("rule").map_or(&[][..], |rule| rule.keys);
-    let keys = rule.iter().filter(|key| SCHEDULE_KEYS.contains(&key.name));
-    let keys = keys.map(|key| SectionKey {
+    let keys = schedule_specs().map(|key| SectionKey {
         name: key.name,
         kind: ValueKind::Plain(key.kind),
         default: "none",
@@ -468,4 +481,11 @@ pub(crate) fn schedule_keys() -> Vec<SectionKey> {
         marks: &[],
     });
     keys.collect()
+}
+
+/// Keys of a schedule as those of a rule.
+pub(crate) fn schedule_specs() -> impl Iterator<Item = KeySpec> {
+    let rule = transform_type("rule").map_or(&[][..], |rule| rule.keys);
+    let keys = rule.iter().filter(|key| SCHEDULE_KEYS.contains(&key.name));
+    keys.copied()
 }

@@ -22,6 +22,7 @@ mod scaling;
 mod section;
 mod server;
 mod tables;
+mod times;
 mod tracker;
 mod transform;
 mod worker;

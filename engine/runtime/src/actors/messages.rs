@@ -230,6 +230,11 @@ pub(crate) struct StreamPaused {
     pub(crate) since: Timestamp,
 }
 
+/// The frames that come next of a stream do not continue those before: its tracks and incidents end.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct SceneEnded(pub(crate) StreamId);
+
 /// Remove a stream once its source has ended and nothing of it is in flight.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]

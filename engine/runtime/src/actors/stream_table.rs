@@ -45,7 +45,7 @@ pub(super) struct StreamEntry {
     pub(super) transforms: StreamTransforms,
     /// The graph whose transforms these are.
     pub(super) transforms_of: Option<u32>,
-    /// Whether its source is away, and frames of what it showed are in flight: what is known ends after them.
+    /// Whether its source is away or no longer analysed, and frames of what it showed are in flight: what is known ends after them.
     pub(super) scene_ended: bool,
     /// Outputs that wait for programs of transforms.
     pub(super) passing: PassingOutputs,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use weir_analytics::transforms::TimeZone;
 use weir_flow::{PacketObserver, PacketSubscription, PacketTap};
 
 use crate::routes::{Route, SinkView};
@@ -30,7 +31,10 @@ impl SinkObservations {
             .collect();
         self.0
             .retain(|(known, _)| wanted.iter().any(|observer| Arc::ptr_eq(known, observer)));
+        let zone = route.zone.as_ref().and_then(TimeZone::iana_name);
+        let name: Arc<str> = stream.into();
         for observer in wanted {
+            observer.on_time_zone(&name, zone.unwrap_or("UTC"));
             if !self.0.iter().any(|(known, _)| Arc::ptr_eq(known, observer)) {
                 let subscription = tap.observe(Arc::clone(observer));
                 self.0.push((Arc::clone(observer), subscription));

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use actix::{Actor, Addr, AsyncContext, Context, Recipient};
 use tokio::sync::oneshot;
-use weir_analytics::transforms::Outline;
+use weir_analytics::transforms::{Outline, Schedule};
 use weir_control::Controller;
 use weir_flow::{Operator, PacketTap, mask_credentials};
 use weir_graph::{GateNode, SinkNode, SourceMode, SourceNode};
@@ -39,8 +39,8 @@ use crate::prepare::shown_detect_uri;
 use crate::routes::{Entrance, Route, Scene, SinkView};
 use crate::session_control::SessionControl;
 use crate::source::{
-    RecordedGates, RejectionLimit, SharedDecodeLevels, SharedMotionGate, SharedTarget, SourceControl,
-    SourceTarget, SourceThread,
+    GateTimes, RecordedGates, RejectionLimit, SharedDecodeLevels, SharedMotionGate, SharedTarget,
+    SourceControl, SourceTarget, SourceThread,
 };
 use crate::stream_setup::StreamSetup;
 use crate::worker::Worker;
@@ -53,6 +53,15 @@ where
 {
     let graph = actors.graph.clone();
     Box::new(move |of| graph.do_send(message(of)))
+}
+
+/// A schedule in the time zone of a stream, where it has none of its own.
+fn in_zone_of(route: &Route, schedule: &Schedule) -> Schedule {
+    let schedule = schedule.clone();
+    match &route.zone {
+        Some(zone) => schedule.in_zone(zone),
+        None => schedule,
+    }
 }
 
 /// Channels to the threads that run the batches of modules.
@@ -434,7 +443,12 @@ impl RunContext<'_> {
     }
 
     /// The gate of a source that has one.
-    fn gate_of(&self, node: &SourceNode, id: StreamId, context: &StreamContext) -> Option<SharedMotionGate> {
+    fn gate_of(
+        &self,
+        (id, node): (StreamId, &SourceNode),
+        route: &Route,
+        context: &StreamContext,
+    ) -> Option<SharedMotionGate> {
         let gate = node.gate.as_ref()?;
         let (ignored, hold_ms) = match gate {
             GateNode::Motion { ignore } => (&ignore[..], None),
@@ -444,7 +458,11 @@ impl RunContext<'_> {
             let points = outline.points.iter();
             points.map(|point| (point.x as f32, point.y as f32)).collect()
         };
-        let gate = SharedMotionGate::new(ignored.iter().map(corners).collect(), hold_ms);
+        let times = node.gate_schedule.as_ref().map(|schedule| GateTimes {
+            schedule: in_zone_of(route, schedule),
+            clock: self.clock,
+        });
+        let gate = SharedMotionGate::new(ignored.iter().map(corners).collect(), hold_ms, times);
         if self.options.record.is_some() {
             context.gates.add(id, &gate);
         }
@@ -490,7 +508,11 @@ impl RunContext<'_> {
             processor: Arc::clone(&self.processor),
             decode_level: (setup.decoded_as_needed && matches!(self.options.pace, Pace::Times(_)))
                 .then(|| context.decode_levels.add(id)),
-            gate: self.gate_of(node, id, context),
+            active: node
+                .active
+                .as_ref()
+                .map(|schedule| Arc::new(in_zone_of(route, schedule))),
+            gate: self.gate_of((id, node), route, context),
             rejections: context.rejections.clone(),
             // Cameras that are lost together are tried again one after another.
             backoff: Backoff::new(

@@ -4,6 +4,7 @@
 //! The policy decides: `MediaClock` says when frames are due and how old they are, `SilenceWatch` when a source is silent,
 //! `Backoff` when to try again. [`connect`] opens and opens again, [`play`] reads, waits and sends.
 
+mod active;
 mod camera;
 mod connect;
 mod control;
@@ -21,6 +22,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use actix::Addr;
+use weir_analytics::transforms::Schedule;
 use weir_flow::{PacketTap, SourceCounts, SourceFactory, StopFlag, StreamState};
 use weir_policy::{Backoff, CatchUp, FrameSampler, FrozenWatch, MediaClock, Silence};
 use weir_types::{StreamId, Timestamp};
@@ -36,7 +38,7 @@ use crate::progress::Progress;
 use crate::request_traces::RequestTracer;
 pub(crate) use control::SourceControl;
 pub(crate) use decode_level::{SharedDecodeLevel, SharedDecodeLevels};
-pub(crate) use motion::{GateStep, RecordedGates, SharedMotionGate};
+pub(crate) use motion::{GateStep, GateTimes, RecordedGates, SharedMotionGate};
 pub(crate) use rejections::{RejectionLimit, RejectionPermit};
 use silence::SharedSilenceWatch;
 pub(crate) use target::{SharedTarget, SourceTarget};
@@ -67,6 +69,8 @@ pub(crate) struct SourceThread {
     pub(crate) processor: Arc<ProcessorTimes>,
     /// Decode level of the source; `None` decodes every frame.
     pub(crate) decode_level: Option<SharedDecodeLevel>,
+    /// Times at which frames are analysed; `None`: always.
+    pub(crate) active: Option<Arc<Schedule>>,
     /// Says which frames are looked at; `None`: all.
     pub(crate) gate: Option<SharedMotionGate>,
     pub(crate) rejections: RejectionLimit,
@@ -105,6 +109,8 @@ struct Playback {
     left_out: u64,
     /// Frames in which nothing moves and that were not decoded, which likewise arrive with the next.
     still: u64,
+    /// Whether the last frame came at a time at which the source is analysed.
+    is_active: bool,
     /// Discontinuities that the media clock found.
     rebased: u64,
     /// Frames that were older than the SLO when they arrived.
@@ -164,6 +170,7 @@ impl SourceThread {
             last_pts_ms: 0.0,
             left_out: 0,
             still: 0,
+            is_active: true,
             rebased: 0,
             stale: 0,
             endless: self.factory.is_endless(),

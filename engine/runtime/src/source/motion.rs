@@ -3,12 +3,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use weir_analytics::transforms::Schedule;
 use weir_flow::{Frame, Image, Inference, Item, PacketGate, PixelFormat, RequestResults};
 use weir_policy::{
     AreaChanges, CameraSignal, GateDecision, GateEvent, LumaGrid, Region, SceneChange, StreamGate,
 };
 use weir_types::{ModuleId, StreamId};
 
+use crate::clock::Clock;
 use crate::picture_part::part_of;
 use crate::routes::Route;
 use crate::tile_memory::TileMemory;
@@ -18,6 +20,20 @@ const MAX_STEPS: usize = 4_096;
 
 /// An event of a gate, and its decision.
 pub(crate) type GateStep = (GateEvent, Option<GateDecision>);
+
+/// Times at which a gate applies.
+#[derive(Debug)]
+pub(crate) struct GateTimes {
+    pub(crate) schedule: Schedule,
+    pub(crate) clock: Clock,
+}
+
+impl GateTimes {
+    /// Whether the gate applies at present.
+    fn apply(&self) -> bool {
+        self.schedule.contains(self.clock.utc_ms(self.clock.now()))
+    }
+}
 
 /// The gates whose steps go into the event log.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +74,10 @@ struct Shared {
     policy: StreamGate,
     /// Milliseconds for which a gate by the camera stays open; `None`: it goes by motion.
     hold_ms: Option<f64>,
+    /// Times at which it applies; `None`: always.
+    times: Option<GateTimes>,
+    /// Whether it applied at the last packet or picture.
+    applies: bool,
     scene: SceneChange,
     /// Media time of the last picture in milliseconds.
     scene_ms: f64,
@@ -84,15 +104,27 @@ impl Shared {
         }
         decision
     }
+
+    /// Whether the gate applies now. Outside its schedule pictures are not compared, so what is known of them ends.
+    fn applies_now(&mut self) -> bool {
+        let applies = self.times.as_ref().is_none_or(GateTimes::apply);
+        if std::mem::replace(&mut self.applies, applies) != applies {
+            self.on(GateEvent::Schedule { applies });
+            (self.changes, self.tiles) = (None, TileMemory::default());
+        }
+        applies
+    }
 }
 
 impl SharedMotionGate {
     /// Changes within the polygons `ignored`, in fractions of the width and height of a picture, do not count. With `hold_ms` the
     /// camera says what moves.
-    pub(crate) fn new(ignored: Vec<Vec<(f32, f32)>>, hold_ms: Option<f64>) -> Self {
+    pub(crate) fn new(ignored: Vec<Vec<(f32, f32)>>, hold_ms: Option<f64>, times: Option<GateTimes>) -> Self {
         Self(Arc::new(Mutex::new(Shared {
             policy: StreamGate::new(hold_ms),
             hold_ms,
+            times,
+            applies: true,
             scene: SceneChange::new(ignored),
             scene_ms: 0.0,
             graph: None,
@@ -117,6 +149,9 @@ impl SharedMotionGate {
 
     /// Whether nothing changed in the next picture, which would go along that route.
     pub(crate) fn is_still(&self, frame: &Frame, route: &Route) -> bool {
+        if !self.lock().applies_now() {
+            return false;
+        }
         // Pictures of a camera that says what moves are not compared, and so need not be copied from a GPU.
         let is_by_camera = self.is_by_camera();
         let grid = if is_by_camera {
@@ -235,7 +270,9 @@ impl SharedMotionGate {
 
 impl PacketGate for SharedMotionGate {
     fn wants(&self, bytes: u64, key: bool, at_ms: f64) -> bool {
-        self.lock().on(GateEvent::Packet { bytes, key, at_ms }) != Some(GateDecision::Hold)
+        let mut shared = self.lock();
+        shared.applies_now();
+        shared.on(GateEvent::Packet { bytes, key, at_ms }) != Some(GateDecision::Hold)
     }
 }
 

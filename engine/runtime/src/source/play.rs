@@ -7,9 +7,10 @@ use weir_flow::{Frame, Joined, PrivacyMask, Source, SourceError, StreamState};
 use weir_policy::{CatchUp, FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
+use super::active::ActivePackets;
 use super::silence::DecodeTurns;
 use super::{Part, Playback, SharedMotionGate, SourceThread};
-use crate::actors::{Arrived, FrameInfo, LeftOut, RequestAdmitted, StillFrame};
+use crate::actors::{Arrived, FrameInfo, LeftOut, RequestAdmitted, SceneEnded, StillFrame};
 use crate::admission::StreamPermit;
 use crate::assembly::Pace;
 use crate::clock::thread_time;
@@ -28,10 +29,7 @@ impl SourceThread {
             stop: self.stop.clone(),
         }));
         source.tap_packets(Arc::clone(&self.tap));
-        if let Some(gate) = &self.gate {
-            gate.on_begun();
-            source.gate_packets(Arc::new(gate.clone()));
-        }
+        let active_packets = self.gate_packets(source);
         playback.closed = playback.closed + std::mem::take(&mut playback.counts);
         // What the end of the last opening left out has its places, too.
         playback.first_index = playback.next_index + playback.left_out + playback.still;
@@ -87,6 +85,9 @@ impl SourceThread {
                 self.wait_as_joined(playback);
             }
             early = early.saturating_sub(1);
+            if let Some(packets) = active_packets.as_ref().filter(|_| early == 0) {
+                packets.on_known();
+            }
             let time = self.on_frame(&mut frame, playback);
             self.watch_frozen(&frame.image, playback);
             if let Some(stamp_ms) = frame.stamp_ms {
@@ -103,8 +104,9 @@ impl SourceThread {
                 playback.not_sampled += 1;
                 continue;
             }
-            let is_still =
-                (self.gate.as_ref()).is_some_and(|gate| gate.is_still(&frame, &self.target.get().route));
+            let is_active = self.is_active(&time, playback);
+            let gate = self.gate.as_ref().filter(|_| is_active);
+            let is_still = gate.is_some_and(|gate| gate.is_still(&frame, &self.target.get().route));
             if let Some(due) = time.due {
                 self.sleep_until(due);
                 // What is not due yet when the run stops was never sent.
@@ -112,11 +114,64 @@ impl SourceThread {
                     break;
                 }
             }
-            if !self.send_left_out(&frame, &time, playback) || !self.send(frame, &time, is_still) {
+            let goes_on = if is_active {
+                self.send_left_out(&frame, &time, playback) && self.send(frame, &time, is_still)
+            } else {
+                self.skip(&frame, &time, playback)
+            };
+            if !goes_on {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Sets the gate of the packets of a source that was opened: by its schedule, by its own gate, or by both.
+    fn gate_packets(&self, source: &mut dyn Source) -> Option<Arc<ActivePackets>> {
+        if let Some(gate) = &self.gate {
+            gate.on_begun();
+        }
+        let Some(active) = &self.active else {
+            if let Some(gate) = &self.gate {
+                source.gate_packets(Arc::new(gate.clone()));
+            }
+            return None;
+        };
+        let packets = ActivePackets::new(active, self.clock, self.gate.clone());
+        source.gate_packets(Arc::clone(&packets) as _);
+        Some(packets)
+    }
+
+    /// Whether a frame comes at a time at which its source is analysed, by the time that rules have of it.
+    fn is_active(&self, time: &FrameTime, playback: &mut Playback) -> bool {
+        let Some(active) = &self.active else {
+            return true;
+        };
+        let is_active = active.contains(self.clock.utc_ms(self.sent_at(time)));
+        if std::mem::replace(&mut playback.is_active, is_active) != is_active {
+            if is_active {
+                count_left_out_as_still(playback);
+                if let Some(gate) = &self.gate {
+                    gate.on_begun();
+                }
+            } else {
+                self.egress.do_send(SceneEnded(self.stream));
+            }
+        }
+        is_active
+    }
+
+    /// Counts a frame that is not analysed as still, with those before it; `false` where the run stops.
+    fn skip(&self, frame: &Frame, time: &FrameTime, playback: &mut Playback) -> bool {
+        count_left_out_as_still(playback);
+        playback.still += 1;
+        let interval = playback.media.interval();
+        let next = FrameInfo {
+            index: frame.index + 1,
+            pts_ms: frame.pts_ms + interval.as_millis_f64(),
+            sent_at: self.sent_at(time) + interval,
+        };
+        self.send_left_out_before(next, playback)
     }
 
     /// Joins a recording at its place, or ends it where it was joined.
@@ -272,6 +327,9 @@ impl SourceThread {
 
     /// Sends that the last frames of the stream were not decoded.
     pub(super) fn send_last_left_out(&self, playback: &mut Playback) {
+        if !playback.is_active {
+            count_left_out_as_still(playback);
+        }
         let next = FrameInfo {
             index: playback.next_index + playback.still + playback.left_out,
             pts_ms: playback.last_pts_ms
@@ -370,6 +428,11 @@ impl SourceThread {
         }
         time.due.unwrap_or(now.saturating_sub(time.age)).min(now)
     }
+}
+
+/// Frames outside the schedule of a source that were not decoded are not dropped: no model would have looked at them.
+fn count_left_out_as_still(playback: &mut Playback) {
+    playback.still += std::mem::take(&mut playback.left_out);
 }
 
 fn on_source_info(source: &dyn Source, playback: &mut Playback) {

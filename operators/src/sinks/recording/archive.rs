@@ -9,6 +9,7 @@ use weir_flow::{Delivery, KeyKind, KeySpec, PacketObserver, Settings, Sink, Sink
 use super::super::SinkKind;
 use super::archive_writer::{ArchiveMessage, ArchiveWriter};
 use super::books::Books;
+use super::hours;
 use super::limits;
 use super::places::{self, Places};
 use super::recorder::Recorder;
@@ -32,6 +33,10 @@ const KEYS: &[KeySpec] = &[
     limits::KEEP,
     limits::MAX_BYTES,
     limits::MIN_FREE,
+    hours::HOURS,
+    hours::DAYS,
+    hours::EXCEPT,
+    hours::TIMEZONE,
 ];
 
 /// Keys that an open archive takes over from another text of its graph.
@@ -40,6 +45,10 @@ const LIVE_KEYS: &[&str] = &[
     limits::KEEP.name,
     limits::MAX_BYTES.name,
     limits::MIN_FREE.name,
+    hours::HOURS.name,
+    hours::DAYS.name,
+    hours::EXCEPT.name,
+    hours::TIMEZONE.name,
 ];
 
 fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {

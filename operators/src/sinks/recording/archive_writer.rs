@@ -8,6 +8,7 @@ use std::sync::Arc;
 use weir_flow::{Packet, PacketFormat, Settings};
 
 use super::books::Books;
+use super::hours::RecordingHours;
 use super::limits::Limits;
 use super::names::{self, Form};
 use super::places::Places;
@@ -30,6 +31,7 @@ pub(super) enum ArchiveMessage {
 pub(super) struct ArchiveWriter {
     places: Places,
     segment_ms: f64,
+    hours: RecordingHours,
     retention: Retention,
     streams: BTreeMap<Arc<str>, Stream>,
     books: Arc<Books>,
@@ -45,6 +47,8 @@ struct Stream {
     open: Option<Segment>,
     /// No file is tried before this media time.
     retry_at_ms: Option<f64>,
+    /// True from the end of the hours of the sink until the first key frame within them.
+    is_off: bool,
 }
 
 struct Segment {
@@ -67,6 +71,7 @@ impl ArchiveWriter {
         Self {
             places,
             segment_ms: segment_ms(settings),
+            hours: RecordingHours::new(settings),
             retention,
             streams: BTreeMap::new(),
             books,
@@ -140,6 +145,21 @@ impl ArchiveWriter {
         Ok(())
     }
 
+    /// Whether a packet is recorded by the hours of the sink: outside them the segment ends, and the next one begins with the first
+    /// key frame within them.
+    fn is_scheduled(&mut self, stream: &Arc<str>, packet: &Packet) -> bool {
+        let is_within = self.hours.contains(stream, packet.time_ms);
+        let known = self.streams.entry(Arc::clone(stream)).or_default();
+        if is_within {
+            known.is_off &= !packet.key;
+            return !known.is_off;
+        }
+        if !std::mem::replace(&mut known.is_off, true) {
+            self.close(stream);
+        }
+        false
+    }
+
     fn record(&mut self, stream: &Arc<str>, packet: &Packet) -> Result<bool, WriteError> {
         let known = self.streams.entry(Arc::clone(stream)).or_default();
         if packet.key {
@@ -176,6 +196,9 @@ impl Writer for ArchiveWriter {
     }
 
     fn on_packet(&mut self, stream: &Arc<str>, packet: &Packet) {
+        if !self.is_scheduled(stream, packet) {
+            return;
+        }
         match self.record(stream, packet) {
             Ok(true) => {}
             Ok(false) => self.on_packets_failed(stream, 1),
@@ -194,6 +217,10 @@ impl Writer for ArchiveWriter {
         }
     }
 
+    fn on_time_zone(&mut self, stream: &Arc<str>, zone: &str) {
+        self.hours.set_zone(stream, zone);
+    }
+
     fn on_jump(&mut self, stream: &Arc<str>) {
         // The name of a segment is the time of its first packet: the next one has the time after the jump.
         self.close(stream);
@@ -204,11 +231,13 @@ impl Writer for ArchiveWriter {
             ArchiveMessage::StreamRemoved(removed) => {
                 self.close(&removed);
                 self.streams.remove(&removed);
+                self.hours.on_stream_removed(&removed);
                 let folder = self.places.folder_of(&removed);
                 self.retention.release(&folder);
             }
             ArchiveMessage::Settings(settings) => {
                 self.segment_ms = segment_ms(&settings);
+                self.hours.set_settings(&settings);
                 self.retention.set_limits(Limits::new(&settings));
             }
         }

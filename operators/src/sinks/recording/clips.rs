@@ -11,6 +11,7 @@ use weir_flow::{
 use super::super::SinkKind;
 use super::books::Books;
 use super::clips_writer::{ClipsMessage, ClipsWriter};
+use super::hours;
 use super::limits;
 use super::places::{self, Places};
 use super::recorder::Recorder;
@@ -50,6 +51,10 @@ const KEYS: &[KeySpec] = &[
     limits::KEEP_BY,
     limits::MAX_BYTES,
     limits::MIN_FREE,
+    hours::HOURS,
+    hours::DAYS,
+    hours::EXCEPT,
+    hours::TIMEZONE,
 ];
 
 /// Keys that an open sink takes over from another text of its graph.
@@ -62,6 +67,10 @@ const LIVE_KEYS: &[&str] = &[
     limits::KEEP_BY.name,
     limits::MAX_BYTES.name,
     limits::MIN_FREE.name,
+    hours::HOURS.name,
+    hours::DAYS.name,
+    hours::EXCEPT.name,
+    hours::TIMEZONE.name,
 ];
 
 fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {

@@ -11,6 +11,7 @@ use weir_flow::{Incident, Packet, PacketFormat, Phase, Settings};
 use super::books::Books;
 use super::clip::{Clip, ClipEnd, Span};
 use super::descriptions;
+use super::hours::RecordingHours;
 use super::limits::Limits;
 use super::names::{self, Form};
 use super::places::Places;
@@ -63,6 +64,7 @@ impl Extent {
 pub(super) struct ClipsWriter {
     places: Places,
     extent: Extent,
+    hours: RecordingHours,
     retention: Retention,
     streams: BTreeMap<Arc<str>, Stream>,
     /// Incidents that go on while their clips have ended.
@@ -96,6 +98,7 @@ impl ClipsWriter {
         Self {
             places,
             extent: Extent::new(settings),
+            hours: RecordingHours::new(settings),
             retention,
             streams: BTreeMap::new(),
             ended_early: BTreeSet::new(),
@@ -126,6 +129,9 @@ impl ClipsWriter {
             if is_over {
                 self.ended_early.remove(&incident.id);
             }
+            return;
+        }
+        if !self.hours.contains(name, incident.began_ms) {
             return;
         }
         self.books.add("incidents", 1);
@@ -286,17 +292,23 @@ impl Writer for ClipsWriter {
         }
     }
 
+    fn on_time_zone(&mut self, name: &Arc<str>, zone: &str) {
+        self.hours.set_zone(name, zone);
+    }
+
     fn on_other(&mut self, message: ClipsMessage) {
         match message {
             ClipsMessage::Incident(stream, incident) => self.on_incident(&stream, *incident),
             ClipsMessage::StreamRemoved(stream) => {
                 self.close_all(&stream);
                 self.streams.remove(&stream);
+                self.hours.on_stream_removed(&stream);
                 let folder = self.places.folder_of(&stream);
                 self.retention.release(&folder);
             }
             ClipsMessage::Settings(settings) => {
                 self.extent = Extent::new(&settings);
+                self.hours.set_settings(&settings);
                 let (keep_ms, memory) = self.extent.kept();
                 for stream in self.streams.values_mut() {
                     stream.ring.set_bounds(keep_ms, memory);

@@ -13,6 +13,7 @@ mod descriptions;
 mod find;
 mod folder_lock;
 mod free_space;
+mod hours;
 mod limits;
 mod names;
 mod pattern;
@@ -28,6 +29,7 @@ pub(super) use archive::KIND as ARCHIVE;
 pub(super) use clips::KIND as CLIPS;
 pub use find::{ClipOf, clip_start_ms, has_clip, open_clip, pin_clip};
 pub(super) use folder_lock::hold as hold_folder;
+pub(super) use hours::faults as hours_faults;
 pub(super) use names::stem as time_name;
 pub use pattern::recordings_overlap;
 pub use playback::{

@@ -27,6 +27,8 @@ pub(super) struct Queue<T> {
 pub(super) enum Message<T> {
     Format(Arc<str>, Arc<PacketFormat>),
     Packet(Arc<str>, Packet),
+    /// The time zone of the stream, by its name.
+    TimeZone(Arc<str>, Arc<str>),
     /// The clock of the camera jumped before the next packet, which is a key frame.
     Jump(Arc<str>),
     /// The stream has nothing to record, for this reason.
@@ -88,7 +90,11 @@ impl<T> Queue<T> {
                 match &message {
                     Message::Packet(_, packet) => state.bytes -= packet.data.len(),
                     Message::Other(_) => state.others -= 1,
-                    Message::Format(..) | Message::Jump(_) | Message::Refused(..) | Message::Idle => {}
+                    Message::Format(..)
+                    | Message::TimeZone(..)
+                    | Message::Jump(_)
+                    | Message::Refused(..)
+                    | Message::Idle => {}
                 }
                 return Some(message);
             }
@@ -151,6 +157,11 @@ impl<T: Send> PacketObserver for Queue<T> {
         state.torn.remove(stream);
         state.bytes += packet.data.len();
         self.add(state, Message::Packet(Arc::clone(stream), packet.clone()));
+    }
+
+    fn on_time_zone(&self, stream: &Arc<str>, zone: &str) {
+        let message = Message::TimeZone(Arc::clone(stream), zone.into());
+        self.add(self.lock(), message);
     }
 
     fn on_jump(&self, stream: &Arc<str>) {

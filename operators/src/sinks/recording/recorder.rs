@@ -22,6 +22,8 @@ pub(super) trait Writer: Send + 'static {
 
     fn on_format(&mut self, stream: &Arc<str>, format: &Arc<PacketFormat>);
     fn on_packet(&mut self, stream: &Arc<str>, packet: &Packet);
+    /// Schedules of the stream are read in this time zone, by its name in the IANA database.
+    fn on_time_zone(&mut self, stream: &Arc<str>, zone: &str);
     /// The clock of the camera jumped before the next packet, which is a key frame and whose time continues.
     fn on_jump(&mut self, _stream: &Arc<str>) {}
     fn on_other(&mut self, other: Self::Other);
@@ -97,6 +99,7 @@ impl<T: Send + 'static> Recorder<T> {
                 match message {
                     Message::Format(stream, format) => writer.on_format(&stream, &format),
                     Message::Packet(stream, packet) => writer.on_packet(&stream, &packet),
+                    Message::TimeZone(stream, zone) => writer.on_time_zone(&stream, &zone),
                     Message::Jump(stream) => writer.on_jump(&stream),
                     Message::Refused(stream, reason) => {
                         tracing::error!(%stream, "it is not recorded: {reason}");

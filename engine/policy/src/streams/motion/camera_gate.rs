@@ -129,6 +129,7 @@ impl CameraGate {
                 }
                 None
             }
+            GateEvent::Schedule { .. } => None,
         }
     }
 
@@ -154,9 +155,16 @@ impl CameraGate {
     }
 }
 
-/// The gate of a stream, by what it goes by.
+/// The gate of a stream, with the times at which it applies.
 #[derive(Debug, Clone)]
-pub enum StreamGate {
+pub struct StreamGate {
+    gate: AnyGate,
+    /// True at times at which it does not apply.
+    is_off: bool,
+}
+
+#[derive(Debug, Clone)]
+enum AnyGate {
     /// By changes of its packets and pictures.
     Motion(Box<MotionGate>),
     /// By reports of its camera.
@@ -167,14 +175,33 @@ impl StreamGate {
     /// A gate by the camera that stays open for so many milliseconds; without them, one by motion.
     #[must_use]
     pub fn new(hold_ms: Option<f64>) -> Self {
-        match hold_ms {
-            Some(hold_ms) => Self::Camera(CameraGate::new(hold_ms)),
-            None => Self::Motion(Box::default()),
-        }
+        let gate = match hold_ms {
+            Some(hold_ms) => AnyGate::Camera(CameraGate::new(hold_ms)),
+            None => AnyGate::Motion(Box::default()),
+        };
+        Self { gate, is_off: false }
     }
 
-    /// As [`MotionGate::on`] and [`CameraGate::on`].
+    /// As [`MotionGate::on`] and [`CameraGate::on`] while the gate applies. It begins anew each time that it applies again.
     pub fn on(&mut self, event: GateEvent) -> Option<GateDecision> {
+        match event {
+            GateEvent::Schedule { applies } => {
+                let was_off = std::mem::replace(&mut self.is_off, !applies);
+                if applies && was_off {
+                    self.gate.on(GateEvent::Begun);
+                }
+                None
+            }
+            GateEvent::Packet { .. } if self.is_off => Some(GateDecision::Decode),
+            GateEvent::Picture { .. } if self.is_off => Some(GateDecision::Look),
+            GateEvent::Result { .. } if self.is_off => None,
+            event => self.gate.on(event),
+        }
+    }
+}
+
+impl AnyGate {
+    fn on(&mut self, event: GateEvent) -> Option<GateDecision> {
         match self {
             Self::Motion(gate) => gate.on(event),
             Self::Camera(gate) => gate.on(event),
@@ -317,5 +344,51 @@ mod tests {
         camera.gate.on(GateEvent::Begun);
         camera.run(1);
         assert_eq!(camera.looks.len() - before, 30);
+    }
+
+    #[test]
+    fn a_gate_outside_its_schedule_lets_everything_through_and_begins_anew_within() {
+        let mut gate = StreamGate::new(Some(HOLD_MS));
+        let mut frame = 0_u64;
+        // Decisions about a second of packets and pictures: packets that are held back, and still pictures.
+        let mut second = |gate: &mut StreamGate| {
+            let (mut held, mut still) = (0, 0);
+            for _ in 0..10 {
+                let at_ms = frame as f64 * 100.0;
+                let key = frame.is_multiple_of(10);
+                let bytes = 1_000;
+                held +=
+                    u32::from(gate.on(GateEvent::Packet { bytes, key, at_ms }) == Some(GateDecision::Hold));
+                let changed = 0;
+                let picture = GateEvent::Picture {
+                    frame,
+                    changed,
+                    at_ms,
+                };
+                still += u32::from(gate.on(picture) == Some(GateDecision::Still));
+                gate.on(GateEvent::Result {
+                    frame,
+                    delivered: true,
+                });
+                frame += 1;
+            }
+            (held, still)
+        };
+        let signal = CameraSignal::Still;
+        gate.on(GateEvent::Camera { signal });
+        for _ in 0..7 {
+            second(&mut gate);
+        }
+        assert_eq!(second(&mut gate), (10, 10));
+        assert_eq!(gate.on(GateEvent::Schedule { applies: false }), None);
+        assert_eq!(second(&mut gate), (0, 0));
+        gate.on(GateEvent::Schedule { applies: false });
+        assert_eq!(second(&mut gate), (0, 0));
+        gate.on(GateEvent::Schedule { applies: true });
+        assert_eq!(second(&mut gate), (0, 0), "the first pictures are looked at");
+        for _ in 0..6 {
+            second(&mut gate);
+        }
+        assert_eq!(second(&mut gate).1, 10, "the camera still reports no motion");
     }
 }

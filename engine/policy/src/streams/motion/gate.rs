@@ -81,6 +81,11 @@ pub enum GateEvent {
         /// Report of the camera, as it arrived among packets and pictures.
         signal: CameraSignal,
     },
+    /// The schedule of the gate begins or ends.
+    Schedule {
+        /// Whether the gate applies from now on; otherwise all packets are decoded and all pictures looked at.
+        applies: bool,
+    },
 }
 
 /// The decision on a packet or a picture.
@@ -167,7 +172,7 @@ impl MotionGate {
                 }
                 None
             }
-            GateEvent::Camera { .. } => None,
+            GateEvent::Camera { .. } | GateEvent::Schedule { .. } => None,
         }
     }
 

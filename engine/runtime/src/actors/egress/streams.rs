@@ -8,8 +8,8 @@ use weir_types::{StreamId, invariant};
 
 use super::Egress;
 use crate::actors::messages::{
-    AbandonStream, AddStream, ControlMessage, EndWhenIdle, RemoveStream, SetStreamSlo, StreamEnded,
-    StreamPaused, StreamStateChanged,
+    AbandonStream, AddStream, ControlMessage, EndWhenIdle, RemoveStream, SceneEnded, SetStreamSlo,
+    StreamEnded, StreamPaused, StreamStateChanged,
 };
 use crate::actors::stream_table::{StreamEntry, StreamSummary};
 use crate::telemetry;
@@ -205,6 +205,17 @@ impl Handler<StreamPaused> for Egress {
         if paused.paused {
             telemetry::record_stream_state(&entry.name, &StreamState::Paused);
             self.publish_stream_state(paused.stream, StreamState::Paused);
+        }
+    }
+}
+
+impl Handler<SceneEnded> for Egress {
+    type Result = ();
+
+    fn handle(&mut self, SceneEnded(stream): SceneEnded, _context: &mut Self::Context) {
+        if let Some(entry) = self.streams.get_mut(&stream) {
+            entry.scene_ended = true;
+            self.close_ended_analytics(stream);
         }
     }
 }
