@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use weir_flow::{
-    Delivery, Frame, Notice, Sink, SinkError, SinkFactory, Source, SourceError, SourceFactory, SourceInfo,
-    StopFlag,
+    Delivery, Frame, Notice, Packet, PacketFormat, PacketObserver, Sink, SinkError, SinkFactory, Source,
+    SourceError, SourceFactory, SourceInfo, StopFlag,
 };
 use weir_graph::SourceNode;
 use weir_runtime::{
@@ -99,9 +99,13 @@ inputs = ["name"]
 "#;
 
 fn start(options: RunOptions) -> (Handle, Delivered) {
-    let catalog = catalog_with_sink("collect");
     let delivered = Delivered::default();
-    let sink: Box<dyn SinkFactory> = Box::new(delivered.clone());
+    let handle = start_with(Box::new(delivered.clone()), options);
+    (handle, delivered)
+}
+
+fn start_with(sink: Box<dyn SinkFactory>, options: RunOptions) -> Handle {
+    let catalog = catalog_with_sink("collect");
     let parts = Parts {
         sinks: vec![("out", sink)],
         ..Parts::default()
@@ -116,7 +120,7 @@ fn start(options: RunOptions) -> (Handle, Delivered) {
         options,
         &StopFlag::default(),
     );
-    (handle.unwrap(), delivered)
+    handle.unwrap()
 }
 
 fn add(control: &Control, name: &str, uri: &str) -> Result<(), StreamError> {
@@ -242,6 +246,78 @@ fn a_name_is_used_once_at_a_time_and_a_number_never_again() {
     let again = handle.snapshot().unwrap();
     assert!(stream(&again, "other").id > 1, "{:?}", again.streams);
     check_books(&handle.stop().unwrap());
+}
+
+/// A slow sink that observes packets: beginnings and ends of the streams `guest`, in the order in which the sink learns of them.
+#[derive(Clone, Default)]
+struct SlowRecorder(Arc<Recorded>);
+
+#[derive(Default)]
+struct Recorded {
+    seen: Mutex<Vec<&'static str>>,
+    changed: Condvar,
+}
+
+impl Recorded {
+    fn push(&self, what: &'static str) {
+        self.seen.lock().unwrap().push(what);
+        self.changed.notify_all();
+    }
+}
+
+impl PacketObserver for Recorded {
+    fn on_format(&self, _stream: &Arc<str>, _format: &Arc<PacketFormat>) {}
+
+    fn on_packet(&self, _stream: &Arc<str>, _packet: &Packet) {}
+
+    fn on_time_zone(&self, stream: &Arc<str>, _zone: &str) {
+        if &**stream == "guest" {
+            self.push("began");
+        }
+    }
+}
+
+impl SinkFactory for SlowRecorder {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for SlowRecorder {
+    fn accept(&mut self, _delivery: &Delivery) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn packet_observer(&self) -> Option<Arc<dyn PacketObserver>> {
+        Some(Arc::clone(&self.0) as _)
+    }
+
+    fn on_stream_removed(&mut self, _stream: &str) -> Result<(), SinkError> {
+        // Long enough for the next stream to begin, if nothing keeps it from that.
+        let seen = self.0.seen.lock().unwrap();
+        let is_alone = |seen: &mut Vec<&'static str>| seen.len() < 2;
+        let timeout = Duration::from_millis(500);
+        let waited = self.0.changed.wait_timeout_while(seen, timeout, is_alone);
+        drop(waited.unwrap());
+        self.0.push("removed");
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn stream_of_a_name_that_was_removed_begins_after_sinks_have_completed_the_other() {
+    let recorder = SlowRecorder::default();
+    let handle = start_with(Box::new(recorder.clone()), RunOptions::default());
+    add(&handle, "guest", "emulated:uniform?rate=20").unwrap();
+    handle.remove_stream("guest").unwrap();
+    add(&handle, "guest", "emulated:uniform?rate=20").unwrap();
+    check_books(&handle.stop().unwrap());
+    let seen = recorder.0.seen.lock().unwrap();
+    assert_eq!(*seen, ["began", "removed", "began"]);
 }
 
 #[test]

@@ -357,44 +357,7 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         (labels, drop.count as f64)
     });
     write(&mut out, &DROPS, drops);
-    let module = |name: &String| vec![("module", name.clone())];
-    let reports = || report.modules.iter();
-    write(
-        &mut out,
-        &BUSY,
-        reports().map(|(name, report)| (module(name), report.busy_s)),
-    );
-    write(
-        &mut out,
-        &WASTED,
-        reports().map(|(name, report)| (module(name), report.wasted_s)),
-    );
-    write(
-        &mut out,
-        &BATCHES,
-        reports().map(|(name, report)| (module(name), report.batches as f64)),
-    );
-    write(
-        &mut out,
-        &ITEMS,
-        reports().map(|(name, report)| (module(name), report.items as f64)),
-    );
-    let modules = || snapshot.modules.iter();
-    write(
-        &mut out,
-        &INSIDE,
-        modules().map(|node| (module(&node.name), node.requests as f64)),
-    );
-    write(
-        &mut out,
-        &SLOTS,
-        modules().map(|node| (module(&node.name), node.slots)),
-    );
-    write(
-        &mut out,
-        &OVERDUE_SLOTS,
-        modules().map(|node| (module(&node.name), node.overdue_slots as f64)),
-    );
+    modules(&mut out, snapshot);
     let in_flight = snapshot.streams.iter().map(|stream| {
         (
             vec![("stream", stream.name.clone())],
@@ -407,6 +370,56 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
         &STREAMS,
         streams_by_state(&snapshot.streams).into_iter(),
     );
+    sinks(&mut out, report);
+    sink_events(&mut out, report);
+    descriptions::descriptions(&mut out, report);
+    out
+}
+
+/// Writes device time, batches and items of modules, the requests in them, and their slots.
+fn modules(out: &mut String, snapshot: &Snapshot) {
+    let module = |name: &String| vec![("module", name.clone())];
+    let reports = || snapshot.report.modules.iter();
+    write(
+        out,
+        &BUSY,
+        reports().map(|(name, report)| (module(name), report.busy_s)),
+    );
+    write(
+        out,
+        &WASTED,
+        reports().map(|(name, report)| (module(name), report.wasted_s)),
+    );
+    write(
+        out,
+        &BATCHES,
+        reports().map(|(name, report)| (module(name), report.batches as f64)),
+    );
+    write(
+        out,
+        &ITEMS,
+        reports().map(|(name, report)| (module(name), report.items as f64)),
+    );
+    let modules = || snapshot.modules.iter();
+    write(
+        out,
+        &INSIDE,
+        modules().map(|node| (module(&node.name), node.requests as f64)),
+    );
+    write(
+        out,
+        &SLOTS,
+        modules().map(|node| (module(&node.name), node.slots)),
+    );
+    write(
+        out,
+        &OVERDUE_SLOTS,
+        modules().map(|node| (module(&node.name), node.overdue_slots as f64)),
+    );
+}
+
+/// Writes the deliveries and losses of sinks, and their state.
+fn sinks(out: &mut String, report: &Report) {
     let sinks = report.sinks.iter().flat_map(|(name, sink)| {
         let outcomes = [
             ("written", sink.written),
@@ -420,14 +433,14 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
             )
         })
     });
-    write(&mut out, &SINKS, sinks);
+    write(out, &SINKS, sinks);
     let up = report.sinks.iter().map(|(name, sink)| {
         (
             vec![("sink", name.clone())],
             f64::from(u8::from(sink.trouble().is_none())),
         )
     });
-    write(&mut out, &SINK_UP, up);
+    write(out, &SINK_UP, up);
     let lost = report.sinks.iter().flat_map(|(name, sink)| {
         let lost = sink
             .counts
@@ -440,7 +453,7 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
             )
         })
     });
-    write(&mut out, &SINK_LOST, lost);
+    write(out, &SINK_LOST, lost);
     let packets_lost = report.sinks.iter().flat_map(|(name, sink)| {
         sink.packets_lost.iter().map(|(stream, count)| {
             (
@@ -449,15 +462,12 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
             )
         })
     });
-    write(&mut out, &PACKETS_LOST, packets_lost);
+    write(out, &PACKETS_LOST, packets_lost);
     let free = report
         .sinks
         .iter()
         .filter_map(|(name, sink)| Some((vec![("sink", name.clone())], sink.free_bytes? as f64)));
-    write(&mut out, &SINK_FREE, free);
-    sink_events(&mut out, report);
-    descriptions::descriptions(&mut out, report);
-    out
+    write(out, &SINK_FREE, free);
 }
 
 /// Streams by state: each state has a series, so that a rule for alerts sees the last stream leave it.

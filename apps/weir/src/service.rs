@@ -9,6 +9,7 @@ mod incidents;
 mod keeping;
 mod masked_text;
 mod ready;
+mod recorded_metrics;
 mod refusals;
 mod search;
 pub(crate) mod secrets;
@@ -19,10 +20,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use metrics_util::MetricKindMask;
 use serde::Serialize;
 use serde_json::{Value, json as to_value};
 use toml::Table;
@@ -52,22 +50,8 @@ use crate::settings::Settings;
 use crate::traces::SpanCounts;
 use crate::zoo::Zoo;
 use allowed::AllowedPlaces;
+use recorded_metrics::RecordedMetrics;
 use refusals::{invalid, refused, refused_graph, refused_text};
-
-/// Bounds of the buckets that durations are counted in, in seconds.
-const BUCKETS: [f64; 14] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
-];
-
-/// Interval at which measured values are moved to their buckets; until then, each value takes memory.
-const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Time without a recorded value after which a series is dropped: streams come and go, and their names with
-/// them. Series of existing streams and modules are recorded more often.
-const SERIES_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Upkeeps between two at which such series are dropped, whether anyone reads metrics or not.
-const UPKEEPS_PER_PURGE: u32 = 12;
 
 /// Longest age of the state and the metrics in answers; it bounds the load by probes and scrapers.
 const MAX_AGE: Span = Span::from_millis(200);
@@ -109,7 +93,7 @@ pub(crate) struct Service {
     /// The file of the engine that keeps streams, once it was used.
     state_file: Mutex<Option<StateFile>>,
     edits: graph_file::GraphEdits,
-    metrics: PrometheusHandle,
+    metrics: RecordedMetrics,
     live: Arc<Live>,
     /// Segments of archives that were described.
     segments: SegmentCache,
@@ -119,12 +103,9 @@ pub(crate) struct Service {
     fleet: OnceLock<Arc<Mutex<Value>>>,
     /// Held while a client searches for cameras.
     discovery: Mutex<()>,
-    /// Counts of exported and lost spans, if requests are traced.
-    spans: OnceLock<Arc<SpanCounts>>,
     state: Cached<Arc<Snapshot>>,
     /// The same as clients get it: written once, however many ask.
     written: Cached<Arc<str>>,
-    rendered: Cached<Arc<str>>,
 }
 
 impl Service {
@@ -133,24 +114,7 @@ impl Service {
     /// # Errors
     /// Where metrics are collected already, or the machine gives no thread.
     pub(crate) fn new(graph: &Path, allow_any_source: bool, zoo: Zoo) -> anyhow::Result<Self> {
-        let metrics = PrometheusBuilder::new()
-            .set_buckets(&BUCKETS)?
-            .idle_timeout(MetricKindMask::ALL, Some(SERIES_TIMEOUT))
-            .install_recorder()?;
-        weir_runtime::describe_metrics();
-        let upkeep = metrics.clone();
-        // It ends with the program.
-        std::thread::Builder::new()
-            .name("weir-metrics".to_owned())
-            .spawn(move || {
-                for number in (0..UPKEEPS_PER_PURGE).cycle() {
-                    std::thread::sleep(UPKEEP_INTERVAL);
-                    upkeep.run_upkeep();
-                    if number == 0 {
-                        drop(upkeep.render());
-                    }
-                }
-            })?;
+        let metrics = RecordedMetrics::start(MAX_AGE)?;
         Ok(Self {
             graph: std::path::absolute(graph)?,
             allow_any_source,
@@ -171,17 +135,14 @@ impl Service {
             pictures: Arc::default(),
             fleet: OnceLock::new(),
             discovery: Mutex::default(),
-            spans: OnceLock::new(),
             state: Cached::new(MAX_AGE),
             written: Cached::new(MAX_AGE),
-            rendered: Cached::new(MAX_AGE),
         })
     }
 
     /// Metrics have what becomes of spans from now on.
     pub(crate) fn count_spans(&self, counts: Arc<SpanCounts>) {
-        // There is one run.
-        let _ = self.spans.set(counts);
+        self.metrics.count_spans(counts);
     }
 
     pub(crate) fn progress(&self) -> Arc<Progress> {
@@ -638,20 +599,16 @@ impl Backend for Service {
     }
 
     fn metrics(&self) -> String {
-        let render = || {
-            self.metrics.run_upkeep();
+        self.metrics.text(|| {
             let state = self.snapshot().map(|snapshot| exposition::text(&snapshot));
             let process = process_use().map(exposition::process_text);
-            let spans = self.spans.get().map(|spans| exposition::spans_text(spans));
+            let spans = self.metrics.spans_text();
             let fleet = self.shown_fleet().map(|fleet| exposition::fleet_text(&fleet));
             let incidents = exposition::incidents_text(&self.live.incidents.totals());
             let own = Some(exposition::build_text() + &incidents);
             let rest = [own, state.ok(), process, spans, fleet].into_iter().flatten();
-            let metrics = self.metrics.render() + &rest.collect::<String>();
-            Ok::<Arc<str>, std::convert::Infallible>(metrics.into())
-        };
-        let Ok(rendered) = self.rendered.get(render);
-        rendered.to_string()
+            rest.collect()
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use serde_json::Value;
 use weir_flow::{
@@ -155,31 +156,28 @@ fn every_frame_has_one_line_and_every_line_is_as_the_schema_says() {
     );
 }
 
-#[test]
-fn lines_of_every_kind_are_as_the_schema_says() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("events.jsonl");
-    let text = Setting::Text(path.display().to_string());
-    let keys = [
-        ("path".to_owned(), text),
-        ("drops".to_owned(), Setting::Flag(true)),
-    ];
-    let mut sink = sink("jsonl", &Settings(keys.into())).unwrap().open().unwrap();
-    sink.begin(&RunHeader::default()).unwrap();
-    let mut frame = Frame::new(3, 120.0, Image::from_rgb(4, 2, vec![0; 24]));
-    (frame.file, frame.concealed) = (Some("a.png".into()), true);
-    let object = Object {
+fn car() -> Object {
+    Object {
         class: "car".into(),
         score: 0.5,
         rect: Rect::new(0.0, 0.0, 2.0, 2.0),
         parent: None,
         points: Points::None,
         candidate: false,
-    };
+    }
+}
+
+fn plate() -> (Arc<str>, Attribute) {
     let text = Attribute::Text {
         text: "WR 123".to_owned(),
         score: 0.5,
     };
+    ("plate".into(), text)
+}
+
+/// A car with an angle, and within it one with a mask and a track.
+fn delivered_cars() -> Vec<DeliveredObject> {
+    let object = car();
     let turned = RotatedRect::new(Point::new(1.0, 1.0), 2.0, 1.0, 2.0);
     let mask = Mask::sample(&object.rect, |x, y| x > y).unwrap();
     let points = [Points::Rotated(turned), Points::Mask(mask.into())];
@@ -190,26 +188,35 @@ fn lines_of_every_kind_are_as_the_schema_says() {
             ..object.clone()
         },
         parent: id.checked_sub(1),
-        attributes: vec![("plate".into(), text.clone())],
+        attributes: vec![plate()],
         track: (id == 1).then_some(TrackState {
             id: 1_849_551_190_130_691,
             age_ms: 1200.04,
             stationary_ms: Some(11_000.04),
             velocity: Point::new(-3.04, 100.0),
             class: "van".into(),
-            attributes: vec![("plate".into(), text.clone())].into(),
+            attributes: vec![plate()].into(),
         }),
     };
-    let ended = TrackEnd {
+    vec![labelled(0), labelled(1)]
+}
+
+fn ended_track() -> TrackEnd {
+    TrackEnd {
         id: 7,
         class: "car".into(),
         began_ms: 1_763_859_720_000,
         last_seen_ms: 1_763_859_723_000,
         began_pts_ms: 0.0,
         last_pts_ms: 3000.0,
-        attributes: vec![("plate".into(), text.clone())],
-    };
-    let crossing = Incident {
+        attributes: vec![plate()],
+    }
+}
+
+/// An incident of a track, with its best picture.
+fn crossing() -> Incident {
+    let rect = car().rect;
+    Incident {
         id: "north/gate/1".into(),
         transform: "gate".into(),
         kind: "line",
@@ -217,7 +224,7 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         track: Some(7),
         class: Some("car".into()),
         score: 0.5,
-        rect: Some(object.rect),
+        rect: Some(rect),
         began_ms: 1_763_859_723_000,
         time_ms: 1_763_859_723_000,
         began_pts_ms: 100.0,
@@ -227,23 +234,28 @@ fn lines_of_every_kind_are_as_the_schema_says() {
             ("direction", IncidentValue::Text("in".into())),
             ("speed_kmh", IncidentValue::Number(48.126)),
         ],
-        attributes: vec![("plate".into(), text.clone())],
-        best: Some(std::sync::Arc::new(BestShot {
-            picture: std::sync::Arc::new(vec![0; 9]),
-            rect: object.rect,
+        attributes: vec![plate()],
+        best: Some(Arc::new(BestShot {
+            picture: Arc::new(vec![0; 9]),
+            rect,
             score: 0.5,
             frame: 2,
             pts_ms: 80.0,
         })),
-    };
-    let crowd = Incident {
-        phase: Phase::Began,
-        track: None,
-        class: None,
-        rect: None,
-        best: None,
-        ..crossing.clone()
-    };
+    }
+}
+
+/// Writes a frame with objects, a track and an incident, states of its stream, and a track and an incident between frames.
+fn write_every_kind(path: &Path) {
+    let text = Setting::Text(path.display().to_string());
+    let keys = [
+        ("path".to_owned(), text),
+        ("drops".to_owned(), Setting::Flag(true)),
+    ];
+    let mut sink = sink("jsonl", &Settings(keys.into())).unwrap().open().unwrap();
+    sink.begin(&RunHeader::default()).unwrap();
+    let mut frame = Frame::new(3, 120.0, Image::from_rgb(4, 2, vec![0; 24]));
+    (frame.file, frame.concealed) = (Some("a.png".into()), true);
     sink.accept(&Delivery {
         stream: "north".into(),
         frame: frame.into(),
@@ -252,9 +264,9 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         late: true,
         still: false,
         without: Vec::new(),
-        objects: vec![labelled(0), labelled(1)],
-        ended_tracks: vec![ended.clone()],
-        incidents: vec![crossing],
+        objects: delivered_cars(),
+        ended_tracks: vec![ended_track()],
+        incidents: vec![crossing()],
         overlays: Vec::new(),
     })
     .unwrap();
@@ -273,13 +285,28 @@ fn lines_of_every_kind_are_as_the_schema_says() {
         })
         .unwrap();
     }
+    let crowd = Incident {
+        phase: Phase::Began,
+        track: None,
+        class: None,
+        rect: None,
+        best: None,
+        ..crossing()
+    };
     sink.on_notice(&Notice::Analytics {
         stream: "north".into(),
-        ended_tracks: vec![ended],
+        ended_tracks: vec![ended_track()],
         incidents: vec![crowd],
     })
     .unwrap();
     sink.finish().unwrap();
+}
+
+#[test]
+fn lines_of_every_kind_are_as_the_schema_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    write_every_kind(&path);
     let (schema, lines) = (schema(), lines(&path));
     lines.iter().for_each(|line| valid(&schema, line));
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();

@@ -315,7 +315,7 @@ pub enum BooksMessage {
         /// Number of frames.
         count: u64,
     },
-    /// Frames of a stream had nothing in them that changed, so that no request was made of them.
+    /// No request was made of frames of a stream: nothing had changed in them, or they came outside its schedule.
     Still {
         /// Stream of the frames.
         stream: StreamId,

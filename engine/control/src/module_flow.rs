@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_policy::reservations::ReserveEvent;
+use weir_policy::reservations::{BookingId, ReserveEvent};
 use weir_policy::{
-    BreakerEvent, FanOut, Join, Module, ModuleEffect, ModuleEvent, ModuleState, ModuleStats, Pool,
-    PoolEffect, ScaledPool, ScalingSpec, SlotEvent,
+    BatchSlice, BreakerEvent, FanOut, Join, Module, ModuleEffect, ModuleEvent, ModuleState, ModuleStats,
+    Pool, PoolEffect, ScaledPool, ScalingSpec, SlotEvent,
 };
 use weir_types::{BatchId, DropReason, ModuleId, RequestId, SlotId, Span, Timestamp};
 
@@ -333,47 +333,13 @@ impl ModuleFlow {
                 batch,
                 slices,
                 expected,
-            } => {
-                if self.pool == Pool::Shared {
-                    out.send(Message::Slots(SlotEvent::Started {
-                        module,
-                        slot,
-                        expected,
-                    }));
-                }
-                if let Some(pool) = &mut self.scaled {
-                    pool.on_run(slot);
-                }
-                self.stats.on_run(&slices);
-                out.act(Effect::Run {
-                    module,
-                    slot,
-                    batch,
-                    slices,
-                    expected,
-                });
-            }
+            } => self.run(slot, batch, slices, expected, out),
             ModuleEffect::Dispatch {
                 booking,
                 batch,
                 slices,
                 expected,
-            } => {
-                self.stats.on_run(&slices);
-                let items = slices.iter().map(|slice| slice.count).sum();
-                out.act(Effect::Dispatch {
-                    module,
-                    batch,
-                    slices,
-                    expected,
-                });
-                out.tell(Message::Reservations(ReservationMessage::Dispatched {
-                    booking,
-                    module,
-                    batch,
-                    items,
-                }));
-            }
+            } => self.dispatch(booking, batch, slices, expected, out),
             ModuleEffect::Place {
                 slot,
                 sequence,
@@ -434,6 +400,62 @@ impl ModuleFlow {
                 at,
             }),
         }
+    }
+
+    /// Runs a batch on a slot, which the arbiter of shared slots learns.
+    fn run(
+        &mut self,
+        slot: SlotId,
+        batch: BatchId,
+        slices: Vec<BatchSlice>,
+        expected: Span,
+        out: &mut Outbox,
+    ) {
+        let module = self.id;
+        if self.pool == Pool::Shared {
+            out.send(Message::Slots(SlotEvent::Started {
+                module,
+                slot,
+                expected,
+            }));
+        }
+        if let Some(pool) = &mut self.scaled {
+            pool.on_run(slot);
+        }
+        self.stats.on_run(&slices);
+        out.act(Effect::Run {
+            module,
+            slot,
+            batch,
+            slices,
+            expected,
+        });
+    }
+
+    /// Sends a batch along its booked path, which the reservations learn.
+    fn dispatch(
+        &mut self,
+        booking: BookingId,
+        batch: BatchId,
+        slices: Vec<BatchSlice>,
+        expected: Span,
+        out: &mut Outbox,
+    ) {
+        let module = self.id;
+        self.stats.on_run(&slices);
+        let items = slices.iter().map(|slice| slice.count).sum();
+        out.act(Effect::Dispatch {
+            module,
+            batch,
+            slices,
+            expected,
+        });
+        out.tell(Message::Reservations(ReservationMessage::Dispatched {
+            booking,
+            module,
+            batch,
+            items,
+        }));
     }
 
     /// A request is done here. With a reason to fall back it goes on as far as it has come.

@@ -70,7 +70,8 @@ pub enum Notice {
         /// Time that it lacked, if it was dropped because it would have been late.
         shortfall: Option<Shortfall>,
     },
-    /// Nothing moved in frames of a stream, so that they were not decoded.
+    /// Frames of a stream were not given to models: nothing moved in them, so that they were not decoded, or they came outside
+    /// the times at which the source is analysed.
     Still {
         /// Name of the stream.
         stream: Arc<str>,

@@ -50,7 +50,8 @@ pub trait Sink: Send {
         false
     }
     /// A stream was removed during the run. The sink completes the stream's own outputs, such as its file.
-    /// Nothing follows for this stream, but a later stream may have the same name.
+    /// Nothing follows for this stream, but a later stream may have the same name. Its packets reach the observer of the sink
+    /// after this call, unless the call takes longer than the run waits for a stream to end.
     ///
     /// # Errors
     /// As [`Sink::finish`].

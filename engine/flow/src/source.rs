@@ -210,7 +210,8 @@ pub struct SourceCounts {
     pub unreadable: u64,
     /// Frames that were left out by the level of decoding: those before the last frame that was delivered, at the end all.
     pub not_decoded: u64,
-    /// Frames that were held back because nothing moves in them, counted as those that are not decoded.
+    /// Frames that the gate of packets held back, counted as those that are not decoded: nothing moves in them, or they came
+    /// outside the times at which the source is analysed.
     pub still: u64,
     /// Frames that the CPU decoded although a GPU was to.
     pub cpu_decoded: u64,

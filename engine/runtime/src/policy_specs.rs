@@ -45,31 +45,14 @@ impl PolicySpecs {
         options: &RunOptions,
     ) -> Result<Self, RunError> {
         let topology = topology(graph);
-        let Profiles {
-            batches: profiles,
-            ends,
-            instances,
-            moves,
-            memory,
-        } = profiles;
-        check_slo(graph, slots, (profiles, ends), options)?;
+        check_slo(graph, slots, (&profiles.batches, &profiles.ends), options)?;
         let pipelines: Vec<Option<PipelineSlots>> = (0..graph.modules().len() as u32)
             .map(|id| active.and_then(|active| active.pipeline_slots(ModuleId(id))))
             .collect();
-        let peer = |(module, pipelines): (&weir_graph::ModuleNode, &Option<PipelineSlots>)| {
-            let (batch, profile) = profiles[module.model].clone();
-            let slots = slots.slots_of_model(module.model).len() as u32;
-            ModuleInfo {
-                profile,
-                batch,
-                workers: pipelines.as_ref().map_or(slots, |pipelines| pipelines.count),
-                fallback: module.fallback(),
-            }
-        };
-        let peers: Vec<ModuleInfo> = graph.modules().iter().zip(&pipelines).map(peer).collect();
+        let peers = peers(graph, slots, profiles, &pipelines);
         let shares = shares(graph);
         let spec = |(id, module): (u32, &weir_graph::ModuleNode)| {
-            let (batch, profile) = profiles[module.model].clone();
+            let (batch, profile) = profiles.batches[module.model].clone();
             ModuleSpec {
                 id: ModuleId(id),
                 slo: graph.slo(),
@@ -81,15 +64,9 @@ impl PolicySpecs {
                     }
                     None => slots.slots_of_model(module.model).to_vec(),
                 },
-                pool: match graph.policy().mailboxes() {
-                    _ if pipelines[id as usize].is_some() => Pool::Pipelines,
-                    // Its instances are its own.
-                    _ if graph.models()[module.model].generates() => Pool::Own,
-                    // The graph's check has seen to it that its device has no other model.
-                    _ if graph.models()[module.model].scaling.is_some() => Pool::Own,
-                    // The graph's check has seen to it that slots are not shared then.
-                    Mailboxes::Worker => Pool::Own,
-                    Mailboxes::Pool => Pool::Shared,
+                pool: match &pipelines[id as usize] {
+                    Some(_) => Pool::Pipelines,
+                    None => pool(graph, module.model),
                 },
                 batch,
                 profile,
@@ -100,14 +77,8 @@ impl PolicySpecs {
                     .map_or(1.0, |pipelines| pipelines.share),
                 shares: shares.clone(),
                 seed: options.seed,
-                ends: ends[module.model].clone(),
-                generate: (!instances[module.model].is_empty()).then(|| GenerateSpec {
-                    instances: instances[module.model].clone(),
-                    router: graph.policy().router(options.seed, moves[module.model]),
-                    max_tokens: module.settings.number("max_tokens", MAX_TOKENS) as u32,
-                    answer: Answer::Whole,
-                    length: graph.policy().length,
-                }),
+                ends: profiles.ends[module.model].clone(),
+                generate: generate(graph, module, profiles, options.seed),
                 overlap: match &pipelines[id as usize] {
                     Some(_) => None,
                     None => overlap(graph, slots, module.model),
@@ -128,7 +99,7 @@ impl PolicySpecs {
             topology: topology.clone(),
             forecasts: graph.policy().binding() == BatchBinding::Early,
             overlapped: slots.overlapped_slots(),
-            memory: memory.short.clone(),
+            memory: profiles.memory.short.clone(),
             queues: graph.policy().queues,
             planning: graph.policy().slot_planning(),
         };
@@ -176,6 +147,56 @@ impl PolicySpecs {
             is_distributed: false,
         }
     }
+}
+
+/// The modules as other modules see them, by id; `pipelines` are the slots of those whose model is partitioned.
+fn peers(
+    graph: &Graph,
+    slots: &SlotLayout,
+    profiles: &Profiles,
+    pipelines: &[Option<PipelineSlots>],
+) -> Vec<ModuleInfo> {
+    let peer = |(module, pipelines): (&weir_graph::ModuleNode, &Option<PipelineSlots>)| {
+        let (batch, profile) = profiles.batches[module.model].clone();
+        let slots = slots.slots_of_model(module.model).len() as u32;
+        ModuleInfo {
+            profile,
+            batch,
+            workers: pipelines.as_ref().map_or(slots, |pipelines| pipelines.count),
+            fallback: module.fallback(),
+        }
+    };
+    graph.modules().iter().zip(pipelines).map(peer).collect()
+}
+
+/// Ownership of the slots of a model that is not partitioned.
+fn pool(graph: &Graph, model: usize) -> Pool {
+    match graph.policy().mailboxes() {
+        // Its instances are its own.
+        _ if graph.models()[model].generates() => Pool::Own,
+        // The graph's check has seen to it that its device has no other model.
+        _ if graph.models()[model].scaling.is_some() => Pool::Own,
+        // The graph's check has seen to it that slots are not shared then.
+        Mailboxes::Worker => Pool::Own,
+        Mailboxes::Pool => Pool::Shared,
+    }
+}
+
+/// Set where the model of a module generates: its instances, and the router that assigns sequences to them.
+fn generate(
+    graph: &Graph,
+    module: &weir_graph::ModuleNode,
+    profiles: &Profiles,
+    seed: u64,
+) -> Option<GenerateSpec> {
+    let instances = &profiles.instances[module.model];
+    (!instances.is_empty()).then(|| GenerateSpec {
+        instances: instances.clone(),
+        router: graph.policy().router(seed, profiles.moves[module.model]),
+        max_tokens: module.settings.number("max_tokens", MAX_TOKENS) as u32,
+        answer: Answer::Whole,
+        length: graph.policy().length,
+    })
 }
 
 /// Modules whose workers open and close with the load, as the rule of their model says.

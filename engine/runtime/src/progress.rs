@@ -158,7 +158,7 @@ impl Progress {
         }
     }
 
-    /// Frames of a stream arrived in which nothing had changed.
+    /// Frames of a stream arrived that no module was to see: nothing had changed, or they came outside its schedule.
     pub(crate) fn on_still(&self, stream: StreamId, count: u64) {
         self.arrived.fetch_add(count, Ordering::Relaxed);
         if let Some(stream) = lock(&self.streams).get_mut(&stream) {

@@ -34,7 +34,11 @@ enum Payload {
     Delivery(Arc<Delivery>),
     Notice(Arc<Notice>),
     /// The stream of that name was removed; nothing of it follows.
-    StreamRemoved(Arc<str>),
+    StreamRemoved {
+        stream: Arc<str>,
+        /// Alive until the sink has completed what it has of the stream; `None` if that is not awaited.
+        _pending: Option<Arc<()>>,
+    },
     /// Other values of its live keys.
     Settings(Settings),
 }
@@ -205,9 +209,14 @@ impl SinkHandle {
     }
 
     /// The stream of that name was removed: the sink completes what it has of it. A sink that skips and is full then
-    /// completes it at the end of the run.
-    pub(crate) fn send_stream_removed(&mut self, stream: &Arc<str>) {
-        self.send(Payload::StreamRemoved(Arc::clone(stream)), None, None);
+    /// completes it at the end of the run. A sink that observes packets keeps a clone of `pending` until then: packets of another
+    /// stream of that name reach it beside its queue.
+    pub(crate) fn send_stream_removed(&mut self, stream: &Arc<str>, pending: &Arc<()>) {
+        let payload = Payload::StreamRemoved {
+            stream: Arc::clone(stream),
+            _pending: self.packet_observer.is_some().then(|| Arc::clone(pending)),
+        };
+        self.send(payload, None, None);
     }
 
     /// Another graph has other values of keys that the open sink takes over, after all that is queued.
@@ -322,7 +331,7 @@ impl Writer {
                 && self.attempt(|sink| match &item.payload {
                     Payload::Delivery(delivery) => sink.accept(delivery),
                     Payload::Notice(notice) => sink.on_notice(notice),
-                    Payload::StreamRemoved(stream) => sink.on_stream_removed(stream),
+                    Payload::StreamRemoved { stream, .. } => sink.on_stream_removed(stream),
                     Payload::Settings(settings) => {
                         sink.set_settings(settings);
                         Ok(())
@@ -335,7 +344,7 @@ impl Writer {
             match (&item.payload, written) {
                 (Payload::Delivery(_), true) => report.written += 1,
                 (Payload::Delivery(_), false) => report.lost += 1,
-                (Payload::Notice(_), true) | (Payload::StreamRemoved(_) | Payload::Settings(_), _) => {}
+                (Payload::Notice(_), true) | (Payload::StreamRemoved { .. } | Payload::Settings(_), _) => {}
                 (Payload::Notice(_), false) => report.notices_lost += 1,
             }
             drop(progress);

@@ -51,6 +51,9 @@ pub struct StreamSnapshot {
     /// Seconds for which its picture has not changed at all although frames arrive; at least 30.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frozen_s: Option<f64>,
+    /// True while its frames come outside the times of `active` of its source: no model is given them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub outside_schedule: bool,
     /// Reason why no frames arrive; `None` while they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -40,6 +40,12 @@ const MAX_BODY_BYTES: usize = 64 << 10;
 /// The largest body with the text of a graph file.
 const MAX_GRAPH_BYTES: usize = 1 << 20;
 
+/// Content type of the metrics: the text format of Prometheus.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Content type of texts that are JSON already.
+const JSON_TYPE: &str = "application/json";
+
 /// Timeout of a request; the slowest request removes a stream whose source hangs.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -245,7 +251,7 @@ impl Api {
         ([(header::SET_COOKIE, cookie)], answer(json!({ "status": "ok" }))).into_response()
     }
 
-    /// `is_text`: the body is plain text rather than JSON.
+    /// Carries out an operation on a thread that may block. `is_text`: the body is plain text rather than JSON.
     fn carry_out(
         &self,
         operation: Operation,
@@ -267,38 +273,10 @@ impl Api {
             | Operation::Infer
             | Operation::Archive(_)
             | Operation::KServe(_) => Ok(Json(json!({ "status": "ok" })).into_response()),
-            Operation::Readiness => {
-                let not_ready = backend.not_ready();
-                let is_ready = not_ready.is_empty();
-                let status = if is_ready {
-                    StatusCode::OK
-                } else {
-                    StatusCode::SERVICE_UNAVAILABLE
-                };
-                let mut body = json!({ "ready": is_ready, "not_ready": not_ready });
-                let degraded = backend.degraded();
-                if !degraded.is_empty() {
-                    body["degraded"] = json!(degraded);
-                }
-                Ok((status, Json(body)).into_response())
-            }
-            Operation::Metrics => {
-                let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-                Ok((kind, backend.metrics()).into_response())
-            }
-            Operation::Description => {
-                let kind = [(header::CONTENT_TYPE, "application/json")];
-                Ok((kind, OPENAPI).into_response())
-            }
-            Operation::State => {
-                let kind = [(header::CONTENT_TYPE, "application/json")];
-                let state = SharedText(backend.state()?);
-                if identity.cameras.is_some() {
-                    let state = serde_json::from_slice(state.as_ref()).unwrap_or_default();
-                    return Ok(answer(limited::state(state, identity)));
-                }
-                Ok((kind, Bytes::from_owner(state)).into_response())
-            }
+            Operation::Readiness => Ok(self.readiness()),
+            Operation::Metrics => Ok(with_type(METRICS_TYPE, backend.metrics())),
+            Operation::Description => Ok(with_type(JSON_TYPE, OPENAPI)),
+            Operation::State => self.state(identity),
             Operation::Drops => backend.drops().map(answer),
             Operation::Timeline => backend.timeline().map(answer),
             Operation::Fleet => backend.fleet().map(answer),
@@ -306,13 +284,7 @@ impl Api {
             Operation::ListStreams => backend
                 .streams()
                 .map(|list| answer_to(identity, list, limited::streams)),
-            Operation::AddStream => {
-                let hint = "such as {\"name\": \"north\", \"uri\": \"rtsp://camera/stream\"}";
-                let stream: StreamRequest = read(body, "no stream", hint)?;
-                let name = stream.name.clone();
-                let kept = backend.add_stream(stream)?;
-                Ok((StatusCode::CREATED, changed(&name, Some(kept))).into_response())
-            }
+            Operation::AddStream => self.add_stream(body),
             Operation::Discover => {
                 let hint = "such as {} for all networks of the engine, or {\"address\": \"192.0.2.7\"}";
                 let request: DiscoverRequest = read(body, "no search for cameras", hint)?;
@@ -321,23 +293,15 @@ impl Api {
             Operation::RemoveStream => backend.remove_stream(name).map(answer),
             Operation::PauseStream => backend.pause_stream(name).map(|kept| changed(name, Some(kept))),
             Operation::ResumeStream => backend.resume_stream(name).map(|kept| changed(name, kept)),
-            Operation::ChangeStream => {
-                let change = read(body, "no change of a stream", "such as {\"weight\": 3}")?;
-                let kept = backend.change_stream(name, change)?;
-                Ok(changed(name, Some(kept)))
-            }
+            Operation::ChangeStream => self.change_stream(name, body),
             Operation::Incident => backend.incident(name).map(answer),
             Operation::ChangeIncident => {
                 let change: IncidentChange =
                     read(body, "no change of an incident", "such as {\"seen\": true}")?;
                 backend.change_incident(name, change.checked()?).map(answer)
             }
-            Operation::IncidentPicture => backend
-                .incident_picture(name)
-                .map(|picture| file("image/jpeg", picture)),
-            Operation::TrackPicture => backend
-                .track_picture(name)
-                .map(|picture| file("image/jpeg", picture)),
+            Operation::IncidentPicture => backend.incident_picture(name).map(jpeg),
+            Operation::TrackPicture => backend.track_picture(name).map(jpeg),
             Operation::IncidentClip => clip::answer(&self.clips, backend.incident_clip(name)?),
             Operation::Policy => backend.policy().map(answer),
             Operation::ApplyPolicy => {
@@ -345,13 +309,8 @@ impl Api {
                 backend.policy().map(answer)
             }
             Operation::Graph => backend.graph().map(answer),
-            Operation::GraphSchema => {
-                let kind = [(header::CONTENT_TYPE, "application/json")];
-                Ok((kind, GRAPH_SCHEMA).into_response())
-            }
-            Operation::StreamPicture => backend
-                .stream_picture(name)
-                .map(|picture| file("image/jpeg", picture)),
+            Operation::GraphSchema => Ok(with_type(JSON_TYPE, GRAPH_SCHEMA)),
+            Operation::StreamPicture => backend.stream_picture(name).map(jpeg),
             Operation::GraphFile => backend.read_graph_file().map(answer),
             Operation::CheckGraph => {
                 let check = read(body, "no check of a graph", "send {\"text\": \"...\"}")?;
@@ -368,17 +327,64 @@ impl Api {
                 let undo: GraphUndo = read(body, "no version of a graph file", hint)?;
                 backend.undo_graph(&undo.version).map(answer)
             }
-            Operation::ApplyGraph if is_text => {
-                let text = String::from_utf8(body.to_vec());
-                let text = text.map_err(|_| ApiError::new(Refusal::Invalid, "the body is no UTF-8 text"))?;
-                backend.apply_graph(text).map(answer)
-            }
-            Operation::ApplyGraph => {
-                let hint = "send {\"text\": \"...\"}, or the text as text/plain";
-                let request: GraphRequest = read(body, "no graph", hint)?;
-                backend.apply_graph(request.text).map(answer)
-            }
+            Operation::ApplyGraph => self.apply_graph(body, is_text),
         }
+    }
+
+    /// Readiness of the engine, with parts that are not ready, and parts that fail while it is ready.
+    fn readiness(&self) -> Response {
+        let not_ready = self.backend.not_ready();
+        let is_ready = not_ready.is_empty();
+        let status = if is_ready {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        let mut body = json!({ "ready": is_ready, "not_ready": not_ready });
+        let degraded = self.backend.degraded();
+        if !degraded.is_empty() {
+            body["degraded"] = json!(degraded);
+        }
+        (status, Json(body)).into_response()
+    }
+
+    /// The state of the engine; a client that is limited to some cameras gets its part of the state.
+    fn state(&self, identity: &Identity) -> Result<Response, ApiError> {
+        let state = SharedText(self.backend.state()?);
+        if identity.cameras.is_some() {
+            let state = serde_json::from_slice(state.as_ref()).unwrap_or_default();
+            return Ok(answer(limited::state(state, identity)));
+        }
+        Ok(with_type(JSON_TYPE, Bytes::from_owner(state)))
+    }
+
+    /// Adds the stream that the body describes.
+    fn add_stream(&self, body: &Bytes) -> Result<Response, ApiError> {
+        let hint = "such as {\"name\": \"north\", \"uri\": \"rtsp://camera/stream\"}";
+        let stream: StreamRequest = read(body, "no stream", hint)?;
+        let name = stream.name.clone();
+        let kept = self.backend.add_stream(stream)?;
+        Ok((StatusCode::CREATED, changed(&name, Some(kept))).into_response())
+    }
+
+    /// Changes a stream as the body describes.
+    fn change_stream(&self, name: &str, body: &Bytes) -> Result<Response, ApiError> {
+        let change = read(body, "no change of a stream", "such as {\"weight\": 3}")?;
+        let kept = self.backend.change_stream(name, change)?;
+        Ok(changed(name, Some(kept)))
+    }
+
+    /// Puts a graph into force. The body is the text of the graph if `is_text`, else an object with that text.
+    fn apply_graph(&self, body: &Bytes, is_text: bool) -> Result<Response, ApiError> {
+        let text = if is_text {
+            let text = String::from_utf8(body.to_vec());
+            text.map_err(|_| ApiError::new(Refusal::Invalid, "the body is no UTF-8 text"))?
+        } else {
+            let hint = "send {\"text\": \"...\"}, or the text as text/plain";
+            let request: GraphRequest = read(body, "no graph", hint)?;
+            request.text
+        };
+        self.backend.apply_graph(text).map(answer)
     }
 }
 
@@ -439,6 +445,16 @@ pub(crate) fn file(kind: &'static str, bytes: Vec<u8>) -> Response {
         (header::CACHE_CONTROL, "no-store"),
     ];
     (headers, bytes).into_response()
+}
+
+/// Returns a picture as a response.
+fn jpeg(picture: Vec<u8>) -> Response {
+    file("image/jpeg", picture)
+}
+
+/// Returns a text of the content type `kind` as a response.
+fn with_type(kind: &'static str, text: impl IntoResponse) -> Response {
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
 /// A stream was changed, which is kept there.

@@ -39,6 +39,7 @@ mod parameter_sets;
 mod picture;
 mod picture_encoder;
 mod picture_index;
+mod picture_times;
 mod played;
 mod redirect;
 mod relay;
@@ -46,6 +47,7 @@ mod rgb_converter;
 mod sound;
 mod stream_decoder;
 mod stream_output;
+mod stream_packets;
 #[cfg(feature = "cuda")]
 mod surfaces;
 mod timeline;

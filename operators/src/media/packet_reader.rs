@@ -62,6 +62,40 @@ pub(super) fn packet_format(
     })
 }
 
+/// Packets of a source for its tap, which is set after the source was opened.
+pub(super) struct TappedPackets {
+    /// Format of the packets, or the reason why they cannot be observed.
+    format: Result<PacketFormat, String>,
+    tick_ms: f64,
+    /// Sound that is copied, until the reader takes it.
+    sound: Option<Sound>,
+    reader: Option<PacketReader>,
+}
+
+impl TappedPackets {
+    /// The packets of a stream with ticks of `tick_ms`, without a tap.
+    pub(super) fn new(stream: &Stream<'_>, tick_ms: f64, stamped: bool, sound: Option<Sound>) -> Self {
+        Self {
+            format: packet_format(stream, stamped, sound.as_ref()),
+            tick_ms,
+            sound,
+            reader: None,
+        }
+    }
+
+    /// Hands the packets that follow to a tap.
+    pub(super) fn set_tap(&mut self, tap: Arc<PacketTap>) {
+        tap.on_open(self.format.clone());
+        let (format, sound) = (self.format.clone().ok(), self.sound.take());
+        self.reader = format.map(|format| PacketReader::new(tap, format, self.tick_ms, sound));
+    }
+
+    /// The reader, if a tap is set and the packets can be observed.
+    pub(super) fn reader(&mut self) -> Option<&mut PacketReader> {
+        self.reader.as_mut()
+    }
+}
+
 /// Copies packets for a tap, while it is observed.
 pub(super) struct PacketReader {
     tap: Arc<PacketTap>,

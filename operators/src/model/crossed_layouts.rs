@@ -70,107 +70,109 @@ fn fitting(file: &[u8]) -> Vec<&'static str> {
         .collect()
 }
 
+/// Layouts of objects, faces and hands that one head alone reads.
+const LAYOUTS: [Row<'static>; 8] = [
+    Row {
+        input: SQUARE,
+        outputs: &[("dets", &[1, 100, 5], 0.0), ("labels", &[1, 100], 2.0)],
+        metadata: &[NAMES],
+        whole: &["labels"],
+        heads: &["mmdeploy"],
+    },
+    // Without a batch, as InsightFace exports it.
+    Row {
+        input: SQUARE,
+        outputs: &[
+            ("448", &[12800, 1], 0.0),
+            ("471", &[3200, 1], 0.0),
+            ("494", &[800, 1], 0.0),
+            ("451", &[12800, 4], 1.0),
+            ("474", &[3200, 4], 1.0),
+            ("497", &[800, 4], 1.0),
+            ("454", &[12800, 10], 1.0),
+            ("477", &[3200, 10], 1.0),
+            ("500", &[800, 10], 1.0),
+        ],
+        metadata: NONE,
+        whole: &[],
+        heads: &["scrfd"],
+    },
+    Row {
+        input: SQUARE,
+        outputs: &[
+            ("score_8", &[1, 12800, 1], 0.0),
+            ("score_16", &[1, 3200, 1], 0.0),
+            ("score_32", &[1, 800, 1], 0.0),
+            ("bbox_8", &[1, 12800, 4], 1.0),
+            ("bbox_16", &[1, 3200, 4], 1.0),
+            ("bbox_32", &[1, 800, 4], 1.0),
+        ],
+        metadata: NONE,
+        whole: &[],
+        heads: &["scrfd"],
+    },
+    Row {
+        input: SQUARE,
+        outputs: &[
+            ("a", &[1, 2, 80, 80], 0.0),
+            ("b", &[1, 2, 40, 40], 0.0),
+            ("c", &[1, 2, 20, 20], 0.0),
+            ("d", &[1, 8, 80, 80], 1.0),
+            ("e", &[1, 8, 40, 40], 1.0),
+            ("f", &[1, 8, 20, 20], 1.0),
+        ],
+        metadata: NONE,
+        whole: &[],
+        heads: &["scrfd"],
+    },
+    Row {
+        input: SQUARE,
+        outputs: &[
+            ("loc", &[1, 16800, 4], 0.0),
+            ("conf", &[1, 16800, 2], 0.5),
+            ("landms", &[1, 16800, 10], 0.0),
+        ],
+        metadata: NONE,
+        whole: &[],
+        heads: &["retinaface"],
+    },
+    Row {
+        input: &[1, 128, 128, 3],
+        outputs: &[
+            ("regressors", &[1, 896, 16], 0.0),
+            ("classificators", &[1, 896, 1], -9.0),
+        ],
+        metadata: NONE,
+        whole: &[],
+        heads: &["blazeface"],
+    },
+    Row {
+        input: &[1, 128, 128, 3],
+        outputs: &[
+            ("Identity", &[1, 512, 1], -9.0),
+            ("Identity_1", &[1, 384, 1], -9.0),
+            ("Identity_2", &[1, 512, 16], 0.0),
+            ("Identity_3", &[1, 384, 16], 0.0),
+        ],
+        metadata: NONE,
+        whole: &[],
+        heads: &["blazeface"],
+    },
+    Row {
+        input: &[1, 192, 192, 3],
+        outputs: &[
+            ("Identity", &[1, 2016, 18], 0.0),
+            ("Identity_1", &[1, 2016, 1], -9.0),
+        ],
+        metadata: NONE,
+        whole: &[],
+        heads: &["palm"],
+    },
+];
+
 #[test]
 fn layouts_are_read_by_their_head_alone() {
-    let rows = [
-        Row {
-            input: SQUARE,
-            outputs: &[("dets", &[1, 100, 5], 0.0), ("labels", &[1, 100], 2.0)],
-            metadata: &[NAMES],
-            whole: &["labels"],
-            heads: &["mmdeploy"],
-        },
-        // Without a batch, as InsightFace exports it.
-        Row {
-            input: SQUARE,
-            outputs: &[
-                ("448", &[12800, 1], 0.0),
-                ("471", &[3200, 1], 0.0),
-                ("494", &[800, 1], 0.0),
-                ("451", &[12800, 4], 1.0),
-                ("474", &[3200, 4], 1.0),
-                ("497", &[800, 4], 1.0),
-                ("454", &[12800, 10], 1.0),
-                ("477", &[3200, 10], 1.0),
-                ("500", &[800, 10], 1.0),
-            ],
-            metadata: NONE,
-            whole: &[],
-            heads: &["scrfd"],
-        },
-        Row {
-            input: SQUARE,
-            outputs: &[
-                ("score_8", &[1, 12800, 1], 0.0),
-                ("score_16", &[1, 3200, 1], 0.0),
-                ("score_32", &[1, 800, 1], 0.0),
-                ("bbox_8", &[1, 12800, 4], 1.0),
-                ("bbox_16", &[1, 3200, 4], 1.0),
-                ("bbox_32", &[1, 800, 4], 1.0),
-            ],
-            metadata: NONE,
-            whole: &[],
-            heads: &["scrfd"],
-        },
-        Row {
-            input: SQUARE,
-            outputs: &[
-                ("a", &[1, 2, 80, 80], 0.0),
-                ("b", &[1, 2, 40, 40], 0.0),
-                ("c", &[1, 2, 20, 20], 0.0),
-                ("d", &[1, 8, 80, 80], 1.0),
-                ("e", &[1, 8, 40, 40], 1.0),
-                ("f", &[1, 8, 20, 20], 1.0),
-            ],
-            metadata: NONE,
-            whole: &[],
-            heads: &["scrfd"],
-        },
-        Row {
-            input: SQUARE,
-            outputs: &[
-                ("loc", &[1, 16800, 4], 0.0),
-                ("conf", &[1, 16800, 2], 0.5),
-                ("landms", &[1, 16800, 10], 0.0),
-            ],
-            metadata: NONE,
-            whole: &[],
-            heads: &["retinaface"],
-        },
-        Row {
-            input: &[1, 128, 128, 3],
-            outputs: &[
-                ("regressors", &[1, 896, 16], 0.0),
-                ("classificators", &[1, 896, 1], -9.0),
-            ],
-            metadata: NONE,
-            whole: &[],
-            heads: &["blazeface"],
-        },
-        Row {
-            input: &[1, 128, 128, 3],
-            outputs: &[
-                ("Identity", &[1, 512, 1], -9.0),
-                ("Identity_1", &[1, 384, 1], -9.0),
-                ("Identity_2", &[1, 512, 16], 0.0),
-                ("Identity_3", &[1, 384, 16], 0.0),
-            ],
-            metadata: NONE,
-            whole: &[],
-            heads: &["blazeface"],
-        },
-        Row {
-            input: &[1, 192, 192, 3],
-            outputs: &[
-                ("Identity", &[1, 2016, 18], 0.0),
-                ("Identity_1", &[1, 2016, 1], -9.0),
-            ],
-            metadata: NONE,
-            whole: &[],
-            heads: &["palm"],
-        },
-    ];
-    for row in rows {
+    for row in LAYOUTS {
         let file = row.model();
         assert_eq!(fitting(&file), row.heads, "{:?}", row.outputs);
         assert_eq!(chosen(&file), Ok(row.heads[0]));

@@ -52,7 +52,7 @@ use weir_flow::{
 };
 
 use crate::heads::layouts::{Layout, family};
-use crate::heads::{AUTO, HeadKind, Input, KINDS, OutputSpec};
+use crate::heads::{AUTO, Head, HeadKind, Input, KINDS, OutputSpec};
 use adapt::Opened;
 use batch_probe::{BatchProbe, ProbeInput, Rows, blank, probe_batch};
 pub use compare::OutputDifference;
@@ -249,7 +249,8 @@ impl Model for OnnxModel {
     }
 }
 
-fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
+/// The ONNX file, and behind it that of the second model if the graph names one.
+fn files(request: &LoadRequest<'_>) -> Result<Vec<Arc<[u8]>>, ModelError> {
     let mut files = vec![bytes(request)?];
     if let Some(second) = request.settings.text("second") {
         let failed = |cause| ModelError::Second {
@@ -258,6 +259,11 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
         };
         files.push(read_model(Path::new(second)).map_err(failed)?);
     }
+    Ok(files)
+}
+
+fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
+    let files = files(request)?;
     let mut first = Opened::new(&files[0])?;
     let path = match &request.file {
         ModelFile::Path(path) => Some(path.as_path()),
@@ -279,19 +285,7 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
     for file in files.iter().skip(1) {
         opened.push(Opened::new(file)?);
     }
-    let mut graphs: Vec<(Opened, Input)> = Vec::new();
-    let mut specs = Vec::new();
-    for mut opened in opened {
-        let input = input_of(&opened, kind, &settings)?;
-        if let Some((_, before)) = graphs.first()
-            && *before != input
-        {
-            let differ = "the second model's input is not that of the first";
-            return Err(ModelError::Head(differ.to_owned()));
-        }
-        specs.extend(outputs(&mut opened, &input).map_err(ModelError::Run)?);
-        graphs.push((opened, input));
-    }
+    let (mut graphs, specs) = graphs_and_outputs(opened, kind, &settings)?;
     let input = graphs[0].1.clone();
     let input_name = graphs[0]
         .0
@@ -308,24 +302,7 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
         remarks.extend(sign.map_err(ModelError::Head)?);
     }
     metadata::warn(request.name, &remarks);
-    let rows = graphs[0].0.rows();
-    if head.runs_one_by_one() && rows > 1 {
-        return Err(ModelError::Head(format!(
-            "its batch is fixed at {rows}, and its outputs do not say which object is of which picture: export it with a batch of 1"
-        )));
-    }
-    let trial = ProbeInput {
-        item: input.item_shape(),
-        range: input.range(),
-        max: match head.runs_one_by_one() {
-            true => 1,
-            false => request.max_batch.max(1) as usize,
-        },
-    };
-    let probes: Vec<BatchProbe> = graphs
-        .iter_mut()
-        .map(|(opened, _)| probe_batch(&opened.bytes, &mut opened.session, &trial))
-        .collect();
+    let probes = probe_graphs(&mut graphs, &*head, request.max_batch)?;
     let (rows, batching) = joint_batching(&probes).map_err(ModelError::Head)?;
     if let Some(remark) = &batching.remark {
         tracing::info!(model = request.name, remark, "batching");
@@ -350,6 +327,64 @@ fn read(request: &LoadRequest<'_>) -> Result<(Loaded, Batching), ModelError> {
         },
         batching,
     ))
+}
+
+/// A model that is open, with the input that its head reads.
+type OpenedGraph = (Opened, Input);
+
+/// The models that are decoded together, and the measured outputs of all of them for one item.
+///
+/// # Errors
+/// A model does not take one image as the head does, takes another one than the first model, or fails on a blank item.
+fn graphs_and_outputs(
+    opened: Vec<Opened>,
+    kind: &HeadKind,
+    settings: &Settings,
+) -> Result<(Vec<OpenedGraph>, Vec<OutputSpec>), ModelError> {
+    let mut graphs: Vec<OpenedGraph> = Vec::new();
+    let mut specs = Vec::new();
+    for mut opened in opened {
+        let input = input_of(&opened, kind, settings)?;
+        if let Some((_, before)) = graphs.first()
+            && *before != input
+        {
+            let differ = "the second model's input is not that of the first";
+            return Err(ModelError::Head(differ.to_owned()));
+        }
+        specs.extend(outputs(&mut opened, &input).map_err(ModelError::Run)?);
+        graphs.push((opened, input));
+    }
+    Ok((graphs, specs))
+}
+
+/// Measures the batches that each of the graphs supports, up to `max_batch` items.
+///
+/// # Errors
+/// [`ModelError::Head`]: the batch is fixed at several items, which the outputs do not tell apart.
+fn probe_graphs(
+    graphs: &mut [OpenedGraph],
+    head: &dyn Head,
+    max_batch: u32,
+) -> Result<Vec<BatchProbe>, ModelError> {
+    let (first, input) = &graphs[0];
+    let rows = first.rows();
+    if head.runs_one_by_one() && rows > 1 {
+        return Err(ModelError::Head(format!(
+            "its batch is fixed at {rows}, and its outputs do not say which object is of which picture: export it with a batch of 1"
+        )));
+    }
+    let trial = ProbeInput {
+        item: input.item_shape(),
+        range: input.range(),
+        max: match head.runs_one_by_one() {
+            true => 1,
+            false => max_batch.max(1) as usize,
+        },
+    };
+    Ok(graphs
+        .iter_mut()
+        .map(|(opened, _)| probe_batch(&opened.bytes, &mut opened.session, &trial))
+        .collect())
 }
 
 /// The batches that graphs on one input support together: those of the narrower one.

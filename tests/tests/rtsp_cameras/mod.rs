@@ -10,6 +10,7 @@ mod proxy;
 mod sound;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -229,11 +230,158 @@ fn camera_source(name: &str, port: u16, transport: Transport) -> Box<dyn SourceF
     source(&format!("rtsp://{user}127.0.0.1:{port}/live"), options)
 }
 
+/// Name of the camera that takes the place of that of `resized`.
+const RESIZED_LATER: &str = "resized-later";
+
+/// Cameras by the name of their stream, and proxies before all but the one that sends datagrams.
+struct Cameras {
+    proxies: BTreeMap<&'static str, Proxy>,
+    cameras: BTreeMap<&'static str, Camera>,
+    /// Clip of the camera that is killed.
+    killed_clip: PathBuf,
+}
+
+impl Cameras {
+    fn start(folder: &Path) -> Self {
+        let clip = |name, fps, size, sound| {
+            let spec = ClipSpec {
+                name,
+                fps,
+                size,
+                sound,
+            };
+            write_clip(folder, spec)
+        };
+        let slow = clip("slow", 15, (320, 180), false);
+        let fast = clip("fast", 30, (320, 180), false);
+        let small = clip("small", 20, (160, 90), false);
+        let sound = clip("sound", 25, (320, 180), true);
+        let cameras = BTreeMap::from([
+            ("killed", Camera::start(&slow, &[USER])),
+            ("frozen", Camera::start(&fast, &[USER])),
+            ("resized", Camera::start(&slow, &[])),
+            (RESIZED_LATER, Camera::start(&small, &[])),
+            ("garbled", Camera::start(&fast, &[USER])),
+            ("soundonly", Camera::start(&sound, &["sound"])),
+            ("scrambled", Camera::start(&slow, &[])),
+            ("steady", Camera::start(&fast, &[USER])),
+            ("datagrams", Camera::start(&slow, &[])),
+            ("delayed", Camera::start(&small, &[])),
+        ]);
+        let proxied = FAULTY.into_iter().chain(["steady", "delayed"]);
+        let proxies = proxied.map(|name| (name, Proxy::start(cameras[name].port)));
+        Self {
+            proxies: proxies.collect(),
+            cameras,
+            killed_clip: slow,
+        }
+    }
+
+    fn sources(&self) -> Vec<(&'static str, Box<dyn SourceFactory>)> {
+        let proxied = self.proxies.iter();
+        let sources = proxied.map(|(name, proxy)| (*name, camera_source(name, proxy.port, Transport::Tcp)));
+        let port = self.cameras["datagrams"].port;
+        let datagrams = ("datagrams", camera_source("datagrams", port, Transport::Udp));
+        sources.chain([datagrams]).collect()
+    }
+
+    /// Sets the fault of each stream in [`FAULTY`], and slows the link of `delayed`.
+    fn fail(&mut self) {
+        self.cameras.get_mut("killed").unwrap().kill();
+        self.cameras["frozen"].freeze();
+        self.proxies["resized"].switch(self.cameras[RESIZED_LATER].port);
+        self.proxies["garbled"].set(Fault::Garbage);
+        self.proxies["soundonly"].set(Fault::NoPictures);
+        self.proxies["scrambled"].set(Fault::Scrambled);
+        self.proxies["delayed"].set(Fault::Slow);
+    }
+
+    /// Ends the fault of a stream in [`FAULTY`]; `resized` keeps its other size.
+    fn mend(&mut self, stream: &'static str) {
+        match stream {
+            "killed" => {
+                let killed = Camera::start(&self.killed_clip, &[USER]);
+                self.proxies[stream].switch(killed.port);
+                self.cameras.insert(stream, killed);
+            }
+            "frozen" => self.cameras[stream].thaw(),
+            "resized" => {}
+            _ => self.proxies[stream].set(Fault::None),
+        }
+    }
+}
+
 /// The first state after the stream was live for the first time.
 fn first_outage(health: &StreamHealth) -> &StreamState {
     let mut states = health.changes.iter().map(|StateChange { state, .. }| state);
     states.find(|state| **state == StreamState::Live);
     states.next().unwrap()
+}
+
+/// Checks that a stream runs again, and that its first outage was reported with the reason of its fault.
+fn check_recovered(stream: &str, health: &StreamHealth) {
+    assert_eq!(health.state, StreamStanding::Running, "{stream}: {health:?}");
+    assert_eq!(health.last.state, StreamState::Live, "{stream}: {health:?}");
+    assert!(
+        health.outages >= 1 && health.reconnects >= 1,
+        "{stream}: {health:?}"
+    );
+    let stalled = |word: &str| {
+        let state = first_outage(health);
+        let found = state.name() == "stalled" && state.reason().unwrap().contains(word);
+        assert!(found, "{stream}: {health:?}");
+    };
+    // Two seconds, and at most as much as the server sent ahead.
+    let stalled_for = |word: &str| {
+        stalled(word);
+        let reason = first_outage(health).reason().unwrap();
+        let length = reason.split(word).nth(1).unwrap();
+        let length = length.split([' ', ':', ',', ';']).next().unwrap();
+        let waited: Span = length.parse().unwrap_or_else(|_| panic!("{reason}"));
+        let usual = Span::from_secs(2)..=Span::from_secs(5);
+        assert!(usual.contains(&waited), "{stream}: {reason}");
+    };
+    match stream {
+        "killed" | "resized" => assert_eq!(first_outage(health).name(), "waiting", "{health:?}"),
+        "frozen" => stalled_for("no data for "),
+        "soundonly" => stalled_for("no pictures for "),
+        "scrambled" => stalled("decoded whole"),
+        // What becomes of bytes without sense is a matter of chance.
+        _ => assert!(first_outage(health).is_down(), "{health:?}"),
+    }
+}
+
+/// Checks that a stream was never down, and that its frames came out or were dropped for a usual reason.
+fn check_undisturbed(stream: &str, health: &StreamHealth, seen: &Seen) {
+    assert_eq!(health.outages, 0, "{stream}: {health:?}");
+    assert!(
+        !seen.states.iter().any(StreamState::is_down),
+        "{stream}: {:?}",
+        seen.states
+    );
+    // Its frames are numbered without a gap; what did not come out was dropped because
+    // the machine had no time, or the run ended.
+    let first = seen.frames.first().unwrap();
+    assert_eq!(
+        seen.frames.last().unwrap() - first + 1,
+        seen.frames.len() as u64,
+        "{stream}"
+    );
+    let known = [
+        "infeasible",
+        "over-budget",
+        "shed",
+        "stream-full",
+        "memory-full",
+        "not-decoded",
+        "late",
+        "stopped",
+    ];
+    assert!(
+        seen.dropped.keys().all(|reason| known.contains(reason)),
+        "{:?}",
+        seen.dropped
+    );
 }
 
 #[test]
@@ -242,44 +390,8 @@ fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let clip = |name, fps, size, sound| {
-        let spec = ClipSpec {
-            name,
-            fps,
-            size,
-            sound,
-        };
-        write_clip(folder.path(), spec)
-    };
-    let slow = clip("slow", 15, (320, 180), false);
-    let fast = clip("fast", 30, (320, 180), false);
-    let small = clip("small", 20, (160, 90), false);
-    let sound = clip("sound", 25, (320, 180), true);
-    let mut killed = Camera::start(&slow, &[USER]);
-    let frozen = Camera::start(&fast, &[USER]);
-    let resized = Camera::start(&slow, &[]);
-    let resized_later = Camera::start(&small, &[]);
-    let garbled = Camera::start(&fast, &[USER]);
-    let soundonly = Camera::start(&sound, &["sound"]);
-    let scrambled = Camera::start(&slow, &[]);
-    let steady = Camera::start(&fast, &[USER]);
-    let datagrams = Camera::start(&slow, &[]);
-    let delayed = Camera::start(&small, &[]);
-    let proxies: BTreeMap<&str, Proxy> = FAULTY
-        .into_iter()
-        .zip([&killed, &frozen, &resized, &garbled, &soundonly, &scrambled])
-        .chain([("steady", &steady), ("delayed", &delayed)])
-        .map(|(name, camera)| (name, Proxy::start(camera.port)))
-        .collect();
-    let mut sources: Vec<(&str, Box<dyn SourceFactory>)> = proxies
-        .iter()
-        .map(|(name, proxy)| (*name, camera_source(name, proxy.port, Transport::Tcp)))
-        .collect();
-    sources.push((
-        "datagrams",
-        camera_source("datagrams", datagrams.port, Transport::Udp),
-    ));
-    let mut run = Run::start(sources);
+    let mut cameras = Cameras::start(folder.path());
+    let mut run = Run::start(cameras.sources());
 
     for stream in FAULTY.into_iter().chain(UNHARMED) {
         run.wait_for(stream, "live", Seen::is_live);
@@ -287,27 +399,12 @@ fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
     // Until a group of pictures is known, those that cannot be decoded have half a minute.
     run.wait_for("scrambled", "far enough", |seen| seen.frames.len() > 40);
 
-    killed.kill();
-    frozen.freeze();
-    proxies["resized"].switch(resized_later.port);
-    proxies["garbled"].set(Fault::Garbage);
-    proxies["soundonly"].set(Fault::NoPictures);
-    proxies["scrambled"].set(Fault::Scrambled);
-    proxies["delayed"].set(Fault::Slow);
-
+    cameras.fail();
     for stream in FAULTY {
         run.wait_for(stream, "down", |seen| {
             seen.states.iter().any(StreamState::is_down)
         });
-        match stream {
-            "killed" => {
-                killed = Camera::start(&slow, &[USER]);
-                proxies[stream].switch(killed.port);
-            }
-            "frozen" => frozen.thaw(),
-            "resized" => {}
-            _ => proxies[stream].set(Fault::None),
-        }
+        cameras.mend(stream);
     }
     for stream in FAULTY {
         run.wait_for(stream, "live again", |seen| {
@@ -316,81 +413,19 @@ fn cameras_that_fail_come_back_by_themselves_and_others_lose_nothing() {
     }
     run.wait_for("resized", "smaller", |seen| seen.width == 160);
     run.wait_for("delayed", "late", |seen| seen.dropped.values().sum::<u64>() > 5);
-    proxies["delayed"].set(Fault::None);
+    cameras.proxies["delayed"].set(Fault::None);
     // What is not disturbed goes on all the while.
     let so_far = run.seen["steady"].frames.len();
     run.wait_for("steady", "older", |seen| seen.frames.len() > so_far);
     let (report, seen) = run.finish();
-    drop((killed, frozen));
-    assert!(report.streams["delayed"].health.as_ref().unwrap().stale > 0);
+    drop(cameras);
 
+    let health = |stream: &str| report.streams[stream].health.as_ref().unwrap();
+    assert!(health("delayed").stale > 0);
     for stream in FAULTY {
-        let health = report.streams[stream].health.as_ref().unwrap();
-        assert_eq!(health.state, StreamStanding::Running, "{stream}: {health:?}");
-        assert_eq!(health.last.state, StreamState::Live, "{stream}: {health:?}");
-        assert!(
-            health.outages >= 1 && health.reconnects >= 1,
-            "{stream}: {health:?}"
-        );
-        let stalled = |word: &str| {
-            let state = first_outage(health);
-            let found = state.name() == "stalled" && state.reason().unwrap().contains(word);
-            assert!(found, "{stream}: {health:?}");
-        };
-        // Two seconds, and at most as much as the server sent ahead.
-        let stalled_for = |word: &str| {
-            stalled(word);
-            let reason = first_outage(health).reason().unwrap();
-            let length = reason.split(word).nth(1).unwrap();
-            let length = length.split([' ', ':', ',', ';']).next().unwrap();
-            let waited: Span = length.parse().unwrap_or_else(|_| panic!("{reason}"));
-            let usual = Span::from_secs(2)..=Span::from_secs(5);
-            assert!(usual.contains(&waited), "{stream}: {reason}");
-        };
-        match stream {
-            "killed" | "resized" => assert_eq!(first_outage(health).name(), "waiting", "{health:?}"),
-            "frozen" => stalled_for("no data for "),
-            "soundonly" => stalled_for("no pictures for "),
-            "scrambled" => stalled("decoded whole"),
-            // What becomes of bytes without sense is a matter of chance.
-            _ => assert!(first_outage(health).is_down(), "{health:?}"),
-        }
+        check_recovered(stream, health(stream));
     }
     for stream in UNHARMED {
-        let (report, seen) = (&report.streams[stream], &seen[stream]);
-        assert_eq!(
-            report.health.as_ref().unwrap().outages,
-            0,
-            "{stream}: {:?}",
-            report.health
-        );
-        assert!(
-            !seen.states.iter().any(StreamState::is_down),
-            "{stream}: {:?}",
-            seen.states
-        );
-        // Its frames are numbered without a gap; what did not come out was dropped because
-        // the machine had no time, or the run ended.
-        let first = seen.frames.first().unwrap();
-        assert_eq!(
-            seen.frames.last().unwrap() - first + 1,
-            seen.frames.len() as u64,
-            "{stream}"
-        );
-        let known = [
-            "infeasible",
-            "over-budget",
-            "shed",
-            "stream-full",
-            "memory-full",
-            "not-decoded",
-            "late",
-            "stopped",
-        ];
-        assert!(
-            seen.dropped.keys().all(|reason| known.contains(reason)),
-            "{:?}",
-            seen.dropped
-        );
+        check_undisturbed(stream, health(stream), &seen[stream]);
     }
 }

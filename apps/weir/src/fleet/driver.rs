@@ -3,7 +3,7 @@
 //! What the decisions want is kept as a set of streams, and the engine is brought to it again and again: a stream that cannot be
 //! added or removed now is tried at the next turn.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,6 +18,8 @@ use weir_policy::fleet::{EngineId, FleetEffect, FleetEvent, FleetMember, FleetSp
 use weir_runtime::{Clock, Control, NewStream, Snapshot, StreamError, StreamPhase};
 use weir_types::{Span, Timestamp};
 
+use super::claims::Claims;
+use super::held_streams::HeldStreams;
 use super::meter::{DEFAULT_WORK, Meter, ModuleSample, Sample};
 use super::names::{Names, engine_id, stream_key};
 use super::report::{EngineReport, TOPIC};
@@ -65,22 +67,10 @@ pub(super) struct Driver {
     members: Members,
     control: Control,
     board: Board,
-    /// Streams that this engine is to have.
-    wanted: BTreeSet<StreamKey>,
-    /// Streams that were added to the engine.
-    added: BTreeSet<StreamKey>,
-    /// Streams of which frames arrive.
-    live: BTreeSet<StreamKey>,
-    /// Streams that are being removed, and where it is said of each that it is gone: no more messages than streams.
-    removing: BTreeSet<StreamKey>,
+    held: HeldStreams,
+    /// Streams whose removal has ended: no more messages than streams.
     removed: (Sender<StreamKey>, Receiver<StreamKey>),
-    /// Streams that this engine claims in its reports, and the engines that it redirects its home streams to.
-    claims: BTreeSet<StreamKey>,
-    redirects: BTreeMap<StreamKey, EngineId>,
-    /// The last reason why a stream could not be added.
-    problems: BTreeMap<StreamKey, String>,
-    /// True if a report is due at once.
-    is_changed: bool,
+    claims: Claims,
 }
 
 impl Driver {
@@ -124,15 +114,9 @@ impl Driver {
             members,
             control,
             board,
-            wanted: BTreeSet::new(),
-            added: BTreeSet::new(),
-            live: BTreeSet::new(),
-            removing: BTreeSet::new(),
+            held: HeldStreams::default(),
             removed: channel(),
-            claims: BTreeSet::new(),
-            redirects: BTreeMap::new(),
-            problems: BTreeMap::new(),
-            is_changed: true,
+            claims: Claims::default(),
             fabric,
         };
         let now = driver.clock.now();
@@ -161,11 +145,11 @@ impl Driver {
             if is_due {
                 report_at = now + REPORT_INTERVAL;
             }
-            if is_due || self.wanted.iter().any(|key| !self.live.contains(key)) {
+            if is_due || self.held.lacks_frames() {
                 self.look(is_due, now);
             }
             self.add_and_remove();
-            if is_due || self.is_changed {
+            if is_due || self.claims.is_unreported() {
                 self.report();
                 self.show();
             }
@@ -183,8 +167,7 @@ impl Driver {
             match change {
                 MemberChange::Joined(member) if member.kind == Kind::Engine && member.id != self.node => {
                     self.views.on_joined(&member.id);
-                    // It knows nothing of this engine yet.
-                    self.is_changed = true;
+                    self.claims.on_newcomer();
                 }
                 MemberChange::Left(member) if member.kind == Kind::Engine && member.id != self.node => {
                     let events = self.views.on_left(&member.id);
@@ -222,23 +205,11 @@ impl Driver {
 
     fn take_in(&mut self, effect: FleetEffect) {
         match effect {
-            FleetEffect::Take { stream } => {
-                self.wanted.insert(stream);
-            }
-            FleetEffect::Release { stream } => {
-                self.wanted.remove(&stream);
-                self.live.remove(&stream);
-                self.problems.remove(&stream);
-            }
-            FleetEffect::Claim { stream } => self.is_changed |= self.claims.insert(stream),
-            FleetEffect::Unclaim { stream } => self.is_changed |= self.claims.remove(&stream),
-            FleetEffect::Redirect { stream, to } => {
-                match to {
-                    Some(to) => self.redirects.insert(stream, to),
-                    None => self.redirects.remove(&stream),
-                };
-                self.is_changed = true;
-            }
+            FleetEffect::Take { stream } => self.held.take(stream),
+            FleetEffect::Release { stream } => self.held.release(stream),
+            FleetEffect::Claim { stream } => self.claims.set(stream, true),
+            FleetEffect::Unclaim { stream } => self.claims.set(stream, false),
+            FleetEffect::Redirect { stream, to } => self.claims.redirect(stream, to),
         }
     }
 
@@ -249,14 +220,12 @@ impl Driver {
         };
         let has = |name: &str| snapshot.streams.iter().any(|stream| stream.name == name);
         let names = &self.names;
-        // A client may have removed one.
-        self.added.retain(|key| names.stream(*key).is_some_and(has));
+        self.held.on_streams(|key| names.stream(key).is_some_and(has));
         let mut events = Vec::new();
         for stream in &snapshot.streams {
             let key = stream_key(&stream.name);
-            let is_wanted = self.wanted.contains(&key) && self.added.contains(&key);
             let has_frames = stream.state == StreamPhase::Live && stream.requests.arrived > 0;
-            if is_wanted && has_frames && self.live.insert(key) {
+            if has_frames && self.held.on_frames(key) {
                 events.push(FleetEvent::Live { stream: key });
             }
         }
@@ -267,9 +236,9 @@ impl Driver {
                 engine: self.me,
                 capacity: self.meter.capacity(),
             });
-            let works = self.live.iter().filter_map(|key| {
-                let work = self.meter.work(self.names.stream(*key)?);
-                Some(FleetEvent::StreamKnown { stream: *key, work })
+            let works = self.held.live().filter_map(|key| {
+                let work = self.meter.work(self.names.stream(key)?);
+                Some(FleetEvent::StreamKnown { stream: key, work })
             });
             events.extend(works);
             events.push(FleetEvent::EngineStatus {
@@ -282,7 +251,7 @@ impl Driver {
     }
 
     fn sample(&self, snapshot: &Snapshot, now: Timestamp) -> Sample {
-        let is_own = |name: &str| self.added.contains(&stream_key(name));
+        let is_own = |name: &str| self.held.is_added(stream_key(name));
         let is_module = |name: &str| snapshot.modules.iter().any(|module| module.name == name);
         Sample {
             at: now,
@@ -307,15 +276,12 @@ impl Driver {
     /// Brings the engine to the streams that it is to have.
     fn add_and_remove(&mut self) {
         for key in self.removed.1.try_iter() {
-            self.removing.remove(&key);
+            self.held.on_removed(key);
         }
-        let missing = self.wanted.difference(&self.added).copied();
-        let missing: Vec<StreamKey> = missing.filter(|key| !self.removing.contains(key)).collect();
-        for key in missing {
+        for key in self.held.to_add() {
             self.add(key);
         }
-        let left: Vec<StreamKey> = self.added.difference(&self.wanted).copied().collect();
-        for key in left {
+        for key in self.held.to_remove() {
             self.remove(key);
         }
     }
@@ -330,16 +296,12 @@ impl Driver {
             like: None,
         };
         match self.control.add_stream_into(stream, entered.clone()) {
-            Ok(()) => {
-                self.added.insert(key);
-                self.problems.remove(&key);
-            }
+            Ok(()) => self.held.on_added(key),
             Err(StreamError::Stopping) => {}
             Err(error) => {
                 let reason = error.to_string();
-                if self.problems.get(&key) != Some(&reason) {
+                if self.held.on_not_added(key, &reason) {
                     tracing::error!(stream = %node.name, %reason, "the stream cannot be taken over; retrying");
-                    self.problems.insert(key, reason);
                 }
             }
         }
@@ -361,17 +323,15 @@ impl Driver {
         };
         let thread = std::thread::Builder::new().name("weir-fleet-remove".to_owned());
         if thread.spawn(remove).is_ok() {
-            self.added.remove(&key);
-            self.live.remove(&key);
-            self.removing.insert(key);
+            self.held.on_removing(key);
         }
     }
 
     /// Reports this engine to the others.
     fn report(&mut self) {
-        self.is_changed = false;
+        self.claims.on_report();
         self.reports += 1;
-        let named = |key: &StreamKey| self.names.stream(*key).map(str::to_owned);
+        let named = |key| self.names.stream(key).map(str::to_owned);
         let report = EngineReport {
             life: self.life,
             number: self.reports,
@@ -381,7 +341,7 @@ impl Driver {
             devices: self.devices.clone(),
             streams: self
                 .claims
-                .iter()
+                .streams()
                 .filter_map(|key| {
                     let name = named(key)?;
                     let work = self.meter.work(&name);
@@ -389,9 +349,9 @@ impl Driver {
                 })
                 .collect(),
             redirects: self
-                .redirects
-                .iter()
-                .filter_map(|(key, to)| Some((named(key)?, self.names.engine(*to)?.to_owned())))
+                .claims
+                .redirects()
+                .filter_map(|(key, to)| Some((named(key)?, self.names.engine(to)?.to_owned())))
                 .collect(),
         };
         if let Err(error) = self.fabric.publish(TOPIC, Urgency::Control, &[], report.bytes()) {
@@ -406,7 +366,7 @@ impl Driver {
             if name == self.node {
                 return json!({
                     "name": name, "up": true, "capacity": self.meter.capacity(), "load": self.meter.load(),
-                    "missed": self.meter.missed(), "streams": self.claims.len(), "devices": self.devices,
+                    "missed": self.meter.missed(), "streams": self.claims.streams().len(), "devices": self.devices,
                 });
             }
             match others.get(name) {
@@ -422,13 +382,13 @@ impl Driver {
                 .iter()
                 .filter(|(_, report)| report.streams.contains_key(name))
                 .map(|(engine, _)| *engine);
-            let here = self.claims.contains(&key).then_some(self.node.as_str());
+            let here = self.claims.contains(key).then_some(self.node.as_str());
             let mut held: Vec<&str> = elsewhere.chain(here).collect();
             held.sort_unstable();
             let assigned = self.member.assigned(key).and_then(|id| self.names.engine(id));
             let mut shown = json!({ "name": name, "assigned": assigned, "engines": held });
-            if let Some(problem) = self.problems.get(&key) {
-                shown["problem"] = problem.as_str().into();
+            if let Some(problem) = self.held.problem(key) {
+                shown["problem"] = problem.into();
             }
             shown
         };

@@ -8,9 +8,13 @@
 #[cfg(feature = "fleet")]
 mod carrier;
 #[cfg(feature = "fleet")]
+mod claims;
+#[cfg(feature = "fleet")]
 mod driver;
 #[cfg(feature = "fleet")]
 mod file;
+#[cfg(feature = "fleet")]
+mod held_streams;
 #[cfg(feature = "fleet")]
 mod keys;
 #[cfg(feature = "fleet")]

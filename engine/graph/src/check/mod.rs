@@ -29,12 +29,15 @@ use weir_policy::Policy;
 use weir_types::Span;
 
 use crate::critical_path;
+use crate::device::DeviceNode;
 use crate::gears_file;
 use crate::graph::{
     EndNode, FRAMES, Graph, ModelNode, ModuleNode, OnDrop, PerTrackNode, SinkNode, StageNode, TrackerNode,
     TransformNode, Vertex,
 };
-use crate::raw::{HeadName, RawGraph, RawModel, RawModule, RawPerTrack, RawSource, RawStage};
+use crate::raw::{
+    HeadName, RawGraph, RawModel, RawModule, RawPerTrack, RawSink, RawSource, RawStage, RawTransform,
+};
 use crate::source_node::{SourceMode, SourceNode};
 use wiring::Wiring;
 
@@ -329,114 +332,18 @@ fn build(
     (devices, finders): (&placement::Devices, &[bool]),
 ) -> Option<Graph> {
     let actions = actions_on_drop(&raw, wiring);
+    let used = UsedModels::new(raw.models, models, devices)?;
+    let modules = module_nodes(raw.modules, wiring, &used.of_module, &actions, finders)?;
     let rank = wiring.ranks();
-    let ranked = |vertex: &Vertex| match vertex {
-        Vertex::Source(index) => Vertex::Source(*index),
-        Vertex::Module(index) => Vertex::Module(rank[*index]),
-    };
-    let mut kept = vec![None; raw.models.len()];
-    let mut model_nodes = Vec::new();
-    let mut device_nodes = Vec::new();
-    let mut device_kept = vec![None; devices.nodes.len()];
-    for (index, model) in raw
-        .models
-        .into_iter()
-        .enumerate()
-        .filter(|(index, _)| models.contains(&Some(*index)))
-    {
-        let ends = devices.of_model.get(index)?.iter().map(|end| {
-            let on = end.device?;
-            let device = *device_kept[on].get_or_insert_with(|| {
-                device_nodes.push(devices.nodes[on].clone());
-                device_nodes.len() - 1
-            });
-            Some(EndNode {
-                device,
-                profile: end.profile.clone(),
-            })
-        });
-        let ends: Option<Vec<EndNode>> = ends.collect();
-        kept[index] = Some(model_nodes.len());
-        model_nodes.push(model_node(model, ends?)?);
-    }
-    let mut modules: Vec<Option<_>> = raw.modules.into_iter().map(Some).collect();
-    let mut module_nodes: Vec<ModuleNode> = Vec::with_capacity(modules.len());
-    for index in &wiring.order {
-        let module = modules.get_mut(*index)?.take()?;
-        let inputs: Vec<Vertex> = wiring.modules[*index].iter().map(ranked).collect();
-        module_nodes.push(ModuleNode {
-            name: module.name.value,
-            operator: module.operator.into_value()?,
-            model: kept[models[*index]?]?,
-            inputs,
-            on_drop: actions[*index],
-            regions: distinct(module.regions),
-            per_track: module
-                .per_track
-                .zip(wiring.tracker_before(*index))
-                .map(per_track_node),
-            streams: streams::named(&module.streams),
-            finds_objects: finders[*index],
-            weight: module.weight,
-            stage: module.stage.map(|stage| StageNode {
-                cascade: stage.cascade,
-                index: stage.index,
-                count: stage.count,
-                certainty: stage.certainty.value,
-                settle: stage.settle,
-                on_late: stage.on_late,
-                escalate: stage.escalate.value,
-            }),
-            settings: module.settings,
-        });
-    }
     let zone = raw.timezone.clone();
     let sources = raw.sources.into_iter().map(source_node);
     let sources = sources.map(|source| Some(source?.in_zone(zone.as_ref())));
-    let zone_names: Vec<String> = raw
-        .transforms
-        .iter()
-        .map(|transform| transform.name.value.clone())
-        .collect();
     let trackers = raw.trackers.into_iter().zip(&wiring.trackers);
     let trackers = trackers.map(|(tracker, modules)| TrackerNode {
         name: tracker.name.value,
         modules: modules.iter().map(|module| rank[*module]).collect(),
         streams: streams::named(&tracker.streams),
         settings: tracker.settings,
-    });
-    let transforms = raw.transforms.into_iter().zip(&wiring.transforms);
-    let transforms = transforms.map(|(transform, taken)| {
-        Some(TransformNode {
-            name: transform.name.value,
-            spec: transforms::with_zones(transform.spec?, taken, &zone_names),
-            modules: taken.modules.iter().map(|module| rank[*module]).collect(),
-            trackers: taken.trackers.iter().copied().collect(),
-            streams: streams::named(&transform.streams),
-        })
-    });
-    let sinks = raw
-        .sinks
-        .into_iter()
-        .zip(&wiring.sinks)
-        .zip(&wiring.sink_trackers)
-        .zip(&wiring.sink_transforms)
-        .zip(&wiring.sink_names_frames);
-    let sinks = sinks.map(|((((sink, inputs), trackers), transforms), names_frames)| {
-        let mut settings = sink.settings;
-        if sink.chooses_frames && !names_frames {
-            settings.0.insert(FRAMES.to_owned(), Value::Flag(false));
-        }
-        Some(SinkNode {
-            name: sink.name.value,
-            kind: sink.kind.into_value()?,
-            inputs: inputs.iter().map(ranked).collect(),
-            trackers: trackers.iter().copied().collect(),
-            transforms: transforms.iter().copied().collect(),
-            streams: streams::named(&sink.streams),
-            when_slow: sink.when_slow,
-            settings,
-        })
     });
     let stem = || {
         file.file_stem()
@@ -454,19 +361,164 @@ fn build(
         sources: sources.collect::<Option<_>>()?,
         templates: raw.templates.into_iter().map(|name| name.value).collect(),
         queues: raw.queues,
-        devices: device_nodes,
+        devices: used.devices,
         workers: raw.workers.into_iter().map(|(_, worker)| worker).collect(),
-        models: model_nodes,
-        modules: module_nodes,
+        models: used.nodes,
+        modules,
         trackers: trackers.collect(),
-        transforms: transforms.collect::<Option<_>>()?,
-        sinks: sinks.collect::<Option<_>>()?,
+        transforms: transform_nodes(raw.transforms, wiring)?,
+        sinks: sink_nodes(raw.sinks, wiring)?,
         plan: None,
         gears: None,
         warnings: Vec::new(),
         files: Vec::new(),
     };
     Some(graph.with_policy(raw.policy))
+}
+
+/// Models that a module uses, and the devices that they are on.
+struct UsedModels {
+    nodes: Vec<ModelNode>,
+    devices: Vec<DeviceNode>,
+    /// Index in `nodes` of the model of each module.
+    of_module: Vec<Option<usize>>,
+}
+
+impl UsedModels {
+    /// `models` holds the index in `raw` of the model of each module.
+    fn new(raw: Vec<RawModel>, models: &[Option<usize>], placed: &placement::Devices) -> Option<Self> {
+        let mut kept = vec![None; raw.len()];
+        let mut nodes = Vec::new();
+        let mut devices = Vec::new();
+        let mut device_kept = vec![None; placed.nodes.len()];
+        for (index, model) in raw
+            .into_iter()
+            .enumerate()
+            .filter(|(index, _)| models.contains(&Some(*index)))
+        {
+            let ends = placed.of_model.get(index)?.iter().map(|end| {
+                let on = end.device?;
+                let device = *device_kept[on].get_or_insert_with(|| {
+                    devices.push(placed.nodes[on].clone());
+                    devices.len() - 1
+                });
+                Some(EndNode {
+                    device,
+                    profile: end.profile.clone(),
+                })
+            });
+            let ends: Option<Vec<EndNode>> = ends.collect();
+            kept[index] = Some(nodes.len());
+            nodes.push(model_node(model, ends?)?);
+        }
+        let of_module = models.iter().map(|model| kept[(*model)?]).collect();
+        Some(Self {
+            nodes,
+            devices,
+            of_module,
+        })
+    }
+}
+
+/// Modules in topological order. `model_of` has the index of the model of each module.
+fn module_nodes(
+    modules: Vec<RawModule>,
+    wiring: &Wiring,
+    model_of: &[Option<usize>],
+    actions: &[OnDrop],
+    finders: &[bool],
+) -> Option<Vec<ModuleNode>> {
+    let rank = wiring.ranks();
+    let mut modules: Vec<Option<_>> = modules.into_iter().map(Some).collect();
+    let mut nodes = Vec::with_capacity(modules.len());
+    for index in &wiring.order {
+        let module = modules.get_mut(*index)?.take()?;
+        nodes.push(ModuleNode {
+            name: module.name.value,
+            operator: module.operator.into_value()?,
+            model: model_of[*index]?,
+            inputs: ranked(&wiring.modules[*index], &rank),
+            on_drop: actions[*index],
+            regions: distinct(module.regions),
+            per_track: module
+                .per_track
+                .zip(wiring.tracker_before(*index))
+                .map(per_track_node),
+            streams: streams::named(&module.streams),
+            finds_objects: finders[*index],
+            weight: module.weight,
+            stage: module.stage.map(stage_node),
+            settings: module.settings,
+        });
+    }
+    Some(nodes)
+}
+
+/// Vertices with modules by their ranks in topological order.
+fn ranked(vertices: &[Vertex], rank: &[usize]) -> Vec<Vertex> {
+    let ranked = |vertex: &Vertex| match vertex {
+        Vertex::Source(index) => Vertex::Source(*index),
+        Vertex::Module(index) => Vertex::Module(rank[*index]),
+    };
+    vertices.iter().map(ranked).collect()
+}
+
+/// Stage of a cascade, without the positions of its values in the text.
+fn stage_node(stage: RawStage) -> StageNode {
+    StageNode {
+        cascade: stage.cascade,
+        index: stage.index,
+        count: stage.count,
+        certainty: stage.certainty.value,
+        settle: stage.settle,
+        on_late: stage.on_late,
+        escalate: stage.escalate.value,
+    }
+}
+
+/// Transforms, rules with the zones among their inputs. `None` if a transform has no valid settings.
+fn transform_nodes(raw: Vec<RawTransform>, wiring: &Wiring) -> Option<Vec<TransformNode>> {
+    let rank = wiring.ranks();
+    let names: Vec<String> = raw.iter().map(|transform| transform.name.value.clone()).collect();
+    let transforms = raw.into_iter().zip(&wiring.transforms);
+    let transforms = transforms.map(|(transform, taken)| {
+        Some(TransformNode {
+            name: transform.name.value,
+            spec: transforms::with_zones(transform.spec?, taken, &names),
+            modules: taken.modules.iter().map(|module| rank[*module]).collect(),
+            trackers: taken.trackers.iter().copied().collect(),
+            streams: streams::named(&transform.streams),
+        })
+    });
+    transforms.collect()
+}
+
+/// Sinks. If `frames` is not given, a sink whose inputs are transforms alone has none. `None` if a sink has no type.
+fn sink_nodes(raw: Vec<RawSink>, wiring: &Wiring) -> Option<Vec<SinkNode>> {
+    let rank = wiring.ranks();
+    let sinks = raw
+        .into_iter()
+        .zip(&wiring.sinks)
+        .zip(&wiring.sink_trackers)
+        .zip(&wiring.sink_transforms)
+        .zip(&wiring.sink_names_frames);
+    let sinks = sinks.map(|((((sink, inputs), trackers), transforms), names_frames)| {
+        let mut settings = sink.settings;
+        if sink.chooses_frames && !names_frames {
+            settings.0.insert(FRAMES.to_owned(), Value::Flag(false));
+        }
+        Some(SinkNode {
+            name: sink.name.value,
+            kind: sink.kind.into_value()?,
+            inputs: ranked(inputs, &rank),
+            trackers: trackers.iter().copied().collect(),
+            transforms: transforms.iter().copied().collect(),
+            streams: streams::named(&sink.streams),
+            when_slow: sink.when_slow,
+            settings,
+        })
+    });
+    sinks.collect()
 }
 
 /// `None` where its address is missing, which was reported.

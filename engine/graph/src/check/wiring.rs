@@ -320,6 +320,30 @@ impl Known<'_> {
         }
         found
     }
+
+    /// Reports a name that nothing has, and returns the target of the nearest name.
+    fn nearest(&self, unknown: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Named> {
+        let name = unknown.value.as_str();
+        let known = || {
+            let names = self.names.iter().filter(|(_, named)| {
+                matches!(named, Named::Vertex(_) | Named::Tracker(_) | Named::Transform(_))
+            });
+            names.map(|(name, _)| *name)
+        };
+        let is_model = self.raw.models.iter().any(|model| model.name.value == name);
+        let hint = if is_model {
+            Some(format!("\"{name}\" is a model; name a module that uses it"))
+        } else {
+            spelling::hint(name, "sources and modules", known())
+        };
+        diagnostics.add_if_parsed(
+            unknown.at,
+            format!("there is no source or module \"{name}\""),
+            hint,
+        );
+        let meant = spelling::nearest(name, known())?;
+        self.names.get(meant).copied()
+    }
 }
 
 /// Modules, trackers and zones that a transform takes from.
@@ -404,10 +428,30 @@ struct Inputs {
     complete: bool,
 }
 
+impl Inputs {
+    /// Adds modules and trackers that its transforms take from, and modules that its trackers follow. `seen` holds the
+    /// vertices so far.
+    fn add_taken(&mut self, known: &Known<'_>, seen: &mut BTreeSet<Vertex>) {
+        let taken = known.transforms.unwrap_or_default();
+        let taken = self
+            .transforms
+            .iter()
+            .filter_map(|transform| taken.get(*transform));
+        for taken in taken {
+            self.trackers.extend(&taken.trackers);
+            let modules = taken.modules.iter().map(|module| Vertex::Module(*module));
+            self.vertices
+                .extend(modules.filter(|vertex| seen.insert(*vertex)));
+        }
+        let trackers = self.trackers.iter();
+        let followed = trackers.filter_map(|tracker| known.trackers.get(*tracker));
+        let followed = followed.flatten().map(|module| Vertex::Module(*module));
+        self.vertices
+            .extend(followed.filter(|vertex| seen.insert(*vertex)));
+    }
+}
+
 fn inputs(field: &Field<Vec<Spanned<String>>>, known: &Known<'_>, diagnostics: &mut Diagnostics) -> Inputs {
-    let &Known {
-        raw, names, trackers, ..
-    } = known;
     let mut out = Inputs::default();
     let Some(list) = field.given() else {
         return out;
@@ -431,29 +475,8 @@ fn inputs(field: &Field<Vec<Spanned<String>>>, known: &Known<'_>, diagnostics: &
             }
             continue;
         }
-        let named = names.get(name).copied().or_else(|| {
-            let known = || {
-                names
-                    .iter()
-                    .filter(|(_, named)| {
-                        matches!(named, Named::Vertex(_) | Named::Tracker(_) | Named::Transform(_))
-                    })
-                    .map(|(name, _)| *name)
-            };
-            let is_model = raw.models.iter().any(|model| model.name.value == name);
-            let hint = if is_model {
-                Some(format!("\"{name}\" is a model; name a module that uses it"))
-            } else {
-                spelling::hint(name, "sources and modules", known())
-            };
-            diagnostics.add_if_parsed(
-                spanned.at,
-                format!("there is no source or module \"{name}\""),
-                hint,
-            );
-            spelling::nearest(name, known()).and_then(|meant| names.get(meant).copied())
-        });
-        match named {
+        let named = known.names.get(name).copied();
+        match named.or_else(|| known.nearest(spanned, diagnostics)) {
             Some(Named::Vertex(vertex)) if !seen.insert(vertex) => {
                 diagnostics.warn(spanned.at, format!("`inputs` names \"{name}\" twice"), None);
             }
@@ -488,20 +511,7 @@ fn inputs(field: &Field<Vec<Spanned<String>>>, known: &Known<'_>, diagnostics: &
         }
     }
     out.names_frames = !out.vertices.is_empty() || !out.trackers.is_empty();
-    let taken = known.transforms.unwrap_or_default();
-    let taken = out
-        .transforms
-        .iter()
-        .filter_map(|transform| taken.get(*transform));
-    for taken in taken {
-        out.trackers.extend(&taken.trackers);
-        let modules = taken.modules.iter().map(|module| Vertex::Module(*module));
-        out.vertices.extend(modules.filter(|vertex| seen.insert(*vertex)));
-    }
-    let followed = out.trackers.iter().filter_map(|tracker| trackers.get(*tracker));
-    let followed = followed.flatten().map(|module| Vertex::Module(*module));
-    out.vertices
-        .extend(followed.filter(|vertex| seen.insert(*vertex)));
+    out.add_taken(known, &mut seen);
     out.complete = complete;
     out
 }

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use weir_config::{Content, Entry, Field, Fields, Spanned, absolute, durations, report_missing, spelling};
-use weir_flow::{COCO, COCO_LABEL, HeadSpec, ModelDefaults, PYTHON_FUNCTION, Settings, Value, catalog_name};
+use weir_flow::{
+    COCO, COCO_LABEL, Catalog, HeadSpec, ModelDefaults, PYTHON_FUNCTION, Settings, Value, catalog_name,
+};
+use weir_policy::AutoscaleRule;
 use weir_types::Span;
 
 use super::context::Context;
@@ -22,40 +25,18 @@ use crate::settings;
 
 pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'_>) -> Option<RawModel> {
     let mut fields = Fields::open(format!("model \"{}\"", name.value), entry, context.diagnostics)?;
-    let catalog = context.catalog;
-    let heads = || catalog.heads.iter().map(|head| head.name);
     let ends = ends::read(&fields, context);
-    let on_emulated_device = if ends.are_given() {
-        let mut names = ends.devices.iter();
-        names.all(|device| device.value.starts_with("emulated:"))
-    } else {
-        let device = fields.peek("device");
-        device.is_some_and(|device| device.value.starts_with("emulated:"))
-    };
+    let on_emulated_device = is_on_emulated_device(&fields, &ends);
     // A plan says all of a model that workers emulate.
     let is_plan_alone = fields.entry("plan").is_some() && fields.entry("model").is_none();
     let emulated = on_emulated_device || is_plan_alone;
-    let hint = fields
-        .peek("model")
-        .and_then(|model| zoo_hint(model.value, context));
-    let named = fields.peek("head").map(|head| head.value);
-    // A file says by itself which detector it is; a server has none, and an emulated model is not opened.
-    let is_file = !emulated && fields.entry("model").is_some() && fields.entry("backend").is_none();
-    let by_file = (is_file && fields.entry("head").is_none() && hint.is_none()).then_some(AUTO);
-    let meant = named
-        .or(hint.map(|hint| hint.head.as_str()))
-        .and_then(|name| correct(catalog_name(name), heads()))
-        .or(by_file.and_then(|name| heads().find(|head| *head == name)));
-    let spec = catalog.heads.iter().find(|head| Some(head.name) == meant);
+    let model = fields.peek("model");
+    let hint = model.and_then(|model| zoo_hint(model.value, context));
+    let spec = head_spec(&fields, emulated, hint, context.catalog);
     let keys = spec.map_or(&[][..], |spec| &*spec.keys);
-    let has_head = named.is_some() || fields.entry("head").is_some() || hint.is_some();
-    expect_keys(
-        &mut fields,
-        MODEL,
-        keys,
-        spec.is_none() && (has_head || !emulated),
-        context,
-    );
+    let has_head = fields.peek("head").is_some() || fields.entry("head").is_some() || hint.is_some();
+    let is_open_ended = spec.is_none() && (has_head || !emulated);
+    expect_keys(&mut fields, MODEL, keys, is_open_ended, context);
 
     let servers = server::read(&name.value, &fields, context);
     let remote = servers.is_some();
@@ -68,48 +49,18 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         Some(servers) => Some(ModelOrigin::Server(servers)),
         None => origin(&fields, emulated, context),
     };
-    let head = fields.text("head", context.diagnostics);
-    if let Some(spanned) = head.given() {
-        if meant != Some(PYTHON_FUNCTION) {
-            check_known(spanned, "head", heads(), context);
-        }
-    } else if head.is_absent()
-        && hint.is_none()
-        && spec.is_none()
-        && !emulated
-        && (remote || !fields.text("model", context.diagnostics).is_absent())
-    {
-        let hint = spelling::list("heads", heads());
-        context
-            .diagnostics
-            .add_if_parsed(fields.at, format!("{} has no `head`", fields.owner), hint);
-    }
+    let may_lack_head = emulated || hint.is_some();
+    check_head(&fields, spec, may_lack_head, remote, context);
     let read = settings::read(&fields, keys, context.folder, context.diagnostics);
-    let mut settings = hint.map(|hint| hint.settings.clone()).unwrap_or_default();
-    if fields.entry("labels").is_some() || fields.entry("labels_file").is_some() {
-        // They name classes: where those are renamed, what is known for the model does not apply.
-        settings.0.remove("nms_groups");
-        settings.0.remove("class_thresholds");
-    }
-    if fields.entry("score_threshold").is_some() {
-        // A graph that sets the least score wants every detection that reaches it.
-        settings.0.remove("class_thresholds");
-    }
-    settings.0.extend(read.settings.0);
+    let mut settings = settings_over(hint, &fields, read.settings);
     python::add_place("head", &fields, &mut settings, context);
     let batch = batch(&fields, context);
     let profile = profile(&fields, (on_emulated_device, &ends), &batch, context);
     let preparation = preparation(&fields, on_emulated_device, context);
     let fail_every = fail_every(&fields, on_emulated_device, context);
     let scaling = scaling::read(&fields, context);
-    // As many as there may be at the highest load.
-    let most = scaling
-        .as_ref()
-        .filter(|scaling| scaling.value.max_workers < u32::MAX);
-    let workers = match most {
-        Some(scaling) => Some(Spanned::new(scaling.value.max_workers, scaling.at)),
-        None => calls.given().filter(|_| !remote).cloned(),
-    };
+    let most = scaling.as_ref().and_then(most_workers);
+    let workers = most.or_else(|| calls.given().filter(|_| !remote).cloned());
     let memory = fields.bytes("memory", context.diagnostics).given().cloned();
     let [open_cold, open_warm] =
         ["open_cold", "open_warm"].map(|key| opening(key, &fields, on_emulated_device, context));
@@ -150,6 +101,85 @@ pub(super) fn read(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         settings,
         name,
     })
+}
+
+/// Whether all devices of the model are emulated.
+fn is_on_emulated_device(fields: &Fields<'_>, ends: &RawEnds) -> bool {
+    let is_emulated = |device: &str| device.starts_with("emulated:");
+    if ends.are_given() {
+        return ends.devices.iter().all(|device| is_emulated(&device.value));
+    }
+    fields
+        .peek("device")
+        .is_some_and(|device| is_emulated(device.value))
+}
+
+/// Head of the model: the one that its table names, else that of the known model, else the one for files.
+fn head_spec<'c>(
+    fields: &Fields<'_>,
+    emulated: bool,
+    hint: Option<&ModelDefaults>,
+    catalog: &'c Catalog,
+) -> Option<&'c HeadSpec> {
+    let heads = || catalog.heads.iter().map(|head| head.name);
+    let named = fields.peek("head").map(|head| head.value);
+    // A file says by itself which detector it is; a server has none, and an emulated model is not opened.
+    let is_file = !emulated && fields.entry("model").is_some() && fields.entry("backend").is_none();
+    let by_file = (is_file && fields.entry("head").is_none() && hint.is_none()).then_some(AUTO);
+    let meant = named
+        .or(hint.map(|hint| hint.head.as_str()))
+        .and_then(|name| correct(catalog_name(name), heads()))
+        .or(by_file.and_then(|name| heads().find(|head| *head == name)));
+    catalog.heads.iter().find(|head| Some(head.name) == meant)
+}
+
+/// Reports a head that the catalog lacks, and a model that needs a head and has none.
+fn check_head(
+    fields: &Fields<'_>,
+    spec: Option<&HeadSpec>,
+    may_lack_head: bool,
+    remote: bool,
+    context: &mut Context<'_>,
+) {
+    let catalog = context.catalog;
+    let heads = || catalog.heads.iter().map(|head| head.name);
+    let head = fields.text("head", context.diagnostics);
+    if let Some(spanned) = head.given() {
+        if spec.is_none_or(|spec| spec.name != PYTHON_FUNCTION) {
+            check_known(spanned, "head", heads(), context);
+        }
+    } else if head.is_absent()
+        && !may_lack_head
+        && spec.is_none()
+        && (remote || !fields.text("model", context.diagnostics).is_absent())
+    {
+        let hint = spelling::list("heads", heads());
+        context
+            .diagnostics
+            .add_if_parsed(fields.at, format!("{} has no `head`", fields.owner), hint);
+    }
+}
+
+/// Settings that the table gives, over those of the known model that apply beside them.
+fn settings_over(hint: Option<&ModelDefaults>, fields: &Fields<'_>, given: Settings) -> Settings {
+    let mut settings = hint.map(|hint| hint.settings.clone()).unwrap_or_default();
+    if fields.entry("labels").is_some() || fields.entry("labels_file").is_some() {
+        // They name classes: where those are renamed, what is known for the model does not apply.
+        settings.0.remove("nms_groups");
+        settings.0.remove("class_thresholds");
+    }
+    if fields.entry("score_threshold").is_some() {
+        // A graph that sets the least score wants every detection that reaches it.
+        settings.0.remove("class_thresholds");
+    }
+    settings.0.extend(given.0);
+    settings
+}
+
+/// Number of workers at the highest load; `None` if it has no bound.
+fn most_workers(scaling: &Spanned<AutoscaleRule>) -> Option<Spanned<u32>> {
+    let most = scaling.value.max_workers;
+    (most < u32::MAX).then(|| Spanned::new(most, scaling.at))
 }
 
 /// The plan's file, made absolute.

@@ -34,7 +34,8 @@ pub struct Counts {
     pub late: u64,
     /// Number of requests dropped, for any reason.
     pub dropped: u64,
-    /// Frames in which nothing had changed since the last that was looked at: they have its objects, and no module saw them.
+    /// Frames that no module saw and none was to see: nothing had changed since the last that was looked at, whose objects they
+    /// have, or they came outside the times at which their source is analysed.
     #[serde(default)]
     pub still: u64,
     /// Number of requests that have not ended.
@@ -142,7 +143,7 @@ impl Ledger {
         }
     }
 
-    /// Frames of a stream arrived in which nothing had changed.
+    /// Frames of a stream arrived that no module was to see ([`Counts::still`]).
     pub fn on_still(&mut self, stream: StreamId, count: u64) {
         for counts in [&mut self.total, self.streams.entry(stream).or_default()] {
             counts.arrived += count;

@@ -62,6 +62,10 @@ impl State {
     fn granted_to(self, to: ModuleId) -> bool {
         matches!(self, Self::Granted { module, .. } if module == to)
     }
+
+    fn is_used_by(self, by: ModuleId) -> bool {
+        matches!(self, Self::Busy { module, .. } if module == by)
+    }
 }
 
 /// A module on the slots, with its bids and its recent use of slot time.
@@ -264,59 +268,9 @@ impl Slots {
                 module,
                 slot,
                 expected,
-            } => {
-                self.began.get_or_insert(now);
-                // The module has estimated for itself when its batch ends.
-                self.published.remove(&(module, slot));
-                let until = self.overlapped.run_end(slot, now) + expected;
-                self.overlapped.on_started(slot, expected);
-                self.change(
-                    slot,
-                    State::Busy { module, until },
-                    format_args!("started by module {}", module.0),
-                    |state| state.granted_to(module),
-                );
-            }
-            SlotEvent::Launched { module, slot } => {
-                let prepares =
-                    |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
-                let overlaps = self.overlapped.contains(slot);
-                if self.change(
-                    slot,
-                    State::Free,
-                    format_args!("launched by module {}", module.0),
-                    |state| overlaps && prepares(state),
-                ) {
-                    self.overlapped.on_launched(slot, now);
-                }
-            }
-            SlotEvent::Finished { module, slot, took } => {
-                self.tenant(module, |tenant| {
-                    tenant.had += took;
-                    tenant.recent.observe(took.as_secs_f64(), now);
-                });
-                if self.overlapped.contains(slot) {
-                    let away = self.overlapped.on_finished(slot);
-                    invariant!(
-                        away,
-                        Kind::Slots,
-                        "slot {} is finished by module {} before its run began",
-                        slot.0,
-                        module.0
-                    );
-                    return;
-                }
-                let of_it = |state| matches!(state, State::Busy { module: holder, .. } if holder == module);
-                if self.change(
-                    slot,
-                    State::Free,
-                    format_args!("finished by module {}", module.0),
-                    of_it,
-                ) {
-                    self.free_model(module, slot, now);
-                    self.compare_end(slot, true, now);
-                }
-            }
+            } => self.on_started(module, slot, expected, now),
+            SlotEvent::Launched { module, slot } => self.on_launched(module, slot, now),
+            SlotEvent::Finished { module, slot, took } => self.on_finished(module, slot, took, now),
             // Legal in any state, since a batch that was granted before continues. The event may come twice:
             // from the driver that lost a worker, and from the breaker that takes the slot out of use.
             SlotEvent::Down { slot } => {
@@ -345,6 +299,61 @@ impl Slots {
             SlotEvent::Closed { slot, model, took } => self.on_closed((slot, model), took, now),
             SlotEvent::TimerFired => self.timer = None,
             SlotEvent::Tick => self.tell_shares(now, effects),
+        }
+    }
+
+    fn on_started(&mut self, module: ModuleId, slot: SlotId, expected: Span, now: Timestamp) {
+        self.began.get_or_insert(now);
+        // The module has estimated for itself when its batch ends.
+        self.published.remove(&(module, slot));
+        let until = self.overlapped.run_end(slot, now) + expected;
+        self.overlapped.on_started(slot, expected);
+        self.change(
+            slot,
+            State::Busy { module, until },
+            format_args!("started by module {}", module.0),
+            |state| state.granted_to(module),
+        );
+    }
+
+    /// Frees a slot that prepares ahead, whose prepared batch has begun to run.
+    fn on_launched(&mut self, module: ModuleId, slot: SlotId, now: Timestamp) {
+        let overlaps = self.overlapped.contains(slot);
+        if self.change(
+            slot,
+            State::Free,
+            format_args!("launched by module {}", module.0),
+            |state| overlaps && state.is_used_by(module),
+        ) {
+            self.overlapped.on_launched(slot, now);
+        }
+    }
+
+    /// Charges the time of a batch to its module. Frees the slot, unless the launch of the batch has freed it.
+    fn on_finished(&mut self, module: ModuleId, slot: SlotId, took: Span, now: Timestamp) {
+        self.tenant(module, |tenant| {
+            tenant.had += took;
+            tenant.recent.observe(took.as_secs_f64(), now);
+        });
+        if self.overlapped.contains(slot) {
+            let away = self.overlapped.on_finished(slot);
+            invariant!(
+                away,
+                Kind::Slots,
+                "slot {} is finished by module {} before its run began",
+                slot.0,
+                module.0
+            );
+            return;
+        }
+        if self.change(
+            slot,
+            State::Free,
+            format_args!("finished by module {}", module.0),
+            |state| state.is_used_by(module),
+        ) {
+            self.free_model(module, slot, now);
+            self.compare_end(slot, true, now);
         }
     }
 

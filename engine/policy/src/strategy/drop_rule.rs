@@ -136,64 +136,88 @@ impl DropRule {
     }
 }
 
+/// Parameters of all rules together; checked afterwards against those of the rule.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    rule: String,
+    quantile: Option<f64>,
+    window: Option<Span>,
+    samples: Option<usize>,
+    queueing: Option<Queueing>,
+    scan: Option<ScanBy>,
+    budget: Option<Budget>,
+    over: Option<SplitScope>,
+    threshold: Option<Span>,
+    alpha: Option<f64>,
+}
+
+impl Table {
+    fn lookahead(&self) -> Lookahead {
+        let default = Lookahead::default();
+        Lookahead {
+            quantile: self.quantile.unwrap_or(default.quantile),
+            window: self.window.unwrap_or(default.window),
+            samples: self.samples.unwrap_or(default.samples),
+            queueing: self.queueing.unwrap_or(default.queueing),
+        }
+    }
+
+    fn split(&self) -> Split {
+        Split {
+            budget: self.budget.unwrap_or_default(),
+            over: self.over.unwrap_or_default(),
+        }
+    }
+
+    fn overload_control(&self) -> OverloadControl {
+        let default = OverloadControl::default();
+        OverloadControl {
+            threshold: self.threshold.unwrap_or(default.threshold),
+            alpha: self.alpha.unwrap_or(default.alpha),
+        }
+    }
+
+    /// Names of the parameters that the table gives.
+    fn given(&self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("quantile", self.quantile.is_some()),
+            ("window", self.window.is_some()),
+            ("samples", self.samples.is_some()),
+            ("queueing", self.queueing.is_some()),
+            ("scan", self.scan.is_some()),
+            ("budget", self.budget.is_some()),
+            ("over", self.over.is_some()),
+            ("threshold", self.threshold.is_some()),
+            ("alpha", self.alpha.is_some()),
+        ];
+        given
+            .into_iter()
+            .filter_map(|(key, is_given)| is_given.then_some(key))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a rule's name, or a table such as { rule = \"pard\", quantile = 0.1 }"
+)]
+enum Form {
+    Word(String),
+    Table(Table),
+}
+
 impl<'de> Deserialize<'de> for DropRule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Parameters of all rules together; checked afterwards against those of the rule.
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Table {
-            rule: String,
-            quantile: Option<f64>,
-            window: Option<Span>,
-            samples: Option<usize>,
-            queueing: Option<Queueing>,
-            scan: Option<ScanBy>,
-            budget: Option<Budget>,
-            over: Option<SplitScope>,
-            threshold: Option<Span>,
-            alpha: Option<f64>,
-        }
-        #[derive(Deserialize)]
-        #[serde(
-            untagged,
-            expecting = "a rule's name, or a table such as { rule = \"pard\", quantile = 0.1 }"
-        )]
-        enum Form {
-            Word(String),
-            Table(Table),
-        }
         use serde::de::Error;
         let table = match Form::deserialize(deserializer)? {
             Form::Word(rule) => Table {
                 rule,
-                quantile: None,
-                window: None,
-                samples: None,
-                queueing: None,
-                scan: None,
-                budget: None,
-                over: None,
-                threshold: None,
-                alpha: None,
+                ..Table::default()
             },
             Form::Table(table) => table,
         };
-        let ahead = Lookahead::default();
-        let ahead = Lookahead {
-            quantile: table.quantile.unwrap_or(ahead.quantile),
-            window: table.window.unwrap_or(ahead.window),
-            samples: table.samples.unwrap_or(ahead.samples),
-            queueing: table.queueing.unwrap_or(ahead.queueing),
-        };
-        let split = Split {
-            budget: table.budget.unwrap_or_default(),
-            over: table.over.unwrap_or_default(),
-        };
-        let control = OverloadControl::default();
-        let control = OverloadControl {
-            threshold: table.threshold.unwrap_or(control.threshold),
-            alpha: table.alpha.unwrap_or(control.alpha),
-        };
+        let (ahead, split, control) = (table.lookahead(), table.split(), table.overload_control());
         let (rule, takes): (Self, &[&str]) = match table.rule.as_str() {
             "none" => (Self::None, &[]),
             "pard" => (Self::Pard(ahead), &["quantile", "window", "samples", "queueing"]),
@@ -215,18 +239,7 @@ impl<'de> Deserialize<'de> for DropRule {
             "upper" => (Self::Upper(ahead), &["window", "queueing"]),
             other => return Err(D::Error::unknown_variant(other, Self::NAMES)),
         };
-        let given = [
-            ("quantile", table.quantile.is_some()),
-            ("window", table.window.is_some()),
-            ("samples", table.samples.is_some()),
-            ("queueing", table.queueing.is_some()),
-            ("scan", table.scan.is_some()),
-            ("budget", table.budget.is_some()),
-            ("over", table.over.is_some()),
-            ("threshold", table.threshold.is_some()),
-            ("alpha", table.alpha.is_some()),
-        ];
-        if let Some((key, _)) = given.iter().find(|(key, given)| *given && !takes.contains(key)) {
+        if let Some(key) = table.given().find(|key| !takes.contains(key)) {
             return Err(D::Error::custom(format!(
                 "the rule \"{}\" has no parameter \"{key}\"",
                 rule.name()

@@ -40,6 +40,56 @@ fn lookahead(ahead: Lookahead) -> Estimator {
     }
 }
 
+/// PARD's rule, its order and its architecture, which its variants keep.
+fn predictive() -> Strategies {
+    Strategies {
+        admission: BatchAdmission::Predictive(Predictive::default()),
+        ..Strategies::default()
+    }
+}
+
+/// PARD's order and architecture with another admission, which estimates no latency downstream.
+fn nothing_ahead(admission: BatchAdmission) -> Strategies {
+    Strategies {
+        admission,
+        estimator: Estimator::none(),
+        ..Strategies::default()
+    }
+}
+
+/// A rival of PARD as the whole system: first come, first served, a mailbox for each worker, batches bound
+/// early.
+fn rival(admission: BatchAdmission) -> Strategies {
+    Strategies {
+        order: Order::Fcfs,
+        binding: BatchBinding::Early,
+        mailbox: Mailboxes::Worker,
+        early_drop: false,
+        tie_break: false,
+        ..nothing_ahead(admission)
+    }
+}
+
+/// PARD with the additions of `weir/README.md`.
+fn weir(ahead: Lookahead) -> Strategies {
+    Strategies {
+        estimator: Estimator {
+            queueing: false,
+            measured: WaitMeasure::Whole,
+            per_stream: Some(PER_STREAM_INTERVAL),
+            ..lookahead(ahead)
+        },
+        sizing: Sizing::Together,
+        slack: Some(SlackSpec::default()),
+        stagger: Some(StaggerSpec::default()),
+        cost_limit: Some(CostLimitSpec::default()),
+        branch_shedding: Some(BranchLoadSpec::default()),
+        duration_spread: Some(DurationSpreadSpec::default()),
+        fair_streams: Some(FairStreamsSpec::default()),
+        ..predictive()
+    }
+}
+
 impl DropRule {
     /// Name of the preset of a rule.
     pub(super) fn preset_of<'a>(rule: &&'a str) -> &'a str {
@@ -48,71 +98,37 @@ impl DropRule {
 
     /// Strategies of the rule.
     pub(super) fn strategies(&self) -> Strategies {
-        let predictive = Strategies {
-            admission: BatchAdmission::Predictive(Predictive::default()),
-            ..Strategies::default()
-        };
-        let nothing_ahead = |admission| Strategies {
-            admission,
-            estimator: Estimator::none(),
-            ..Strategies::default()
-        };
-        // A rival of PARD is the whole system: first come, first served, a mailbox for each worker, batches
-        // bound early. The variants of PARD below keep its order and its architecture.
-        let rival = |admission| Strategies {
-            order: Order::Fcfs,
-            binding: BatchBinding::Early,
-            mailbox: Mailboxes::Worker,
-            early_drop: false,
-            tie_break: false,
-            ..nothing_ahead(admission)
-        };
         match *self {
             Self::None => rival(BatchAdmission::AdmitAll(AdmitAll::default())),
             Self::Pard(ahead) => Strategies {
                 estimator: lookahead(ahead),
-                ..predictive
+                ..predictive()
             },
-            Self::Weir(ahead) => Strategies {
-                estimator: Estimator {
-                    queueing: false,
-                    measured: WaitMeasure::Whole,
-                    per_stream: Some(PER_STREAM_INTERVAL),
-                    ..lookahead(ahead)
-                },
-                sizing: Sizing::Together,
-                slack: Some(SlackSpec::default()),
-                stagger: Some(StaggerSpec::default()),
-                cost_limit: Some(CostLimitSpec::default()),
-                branch_shedding: Some(BranchLoadSpec::default()),
-                duration_spread: Some(DurationSpreadSpec::default()),
-                fair_streams: Some(FairStreamsSpec::default()),
-                ..predictive
-            },
+            Self::Weir(ahead) => weir(ahead),
             Self::Back => Strategies {
                 estimator: Estimator::none(),
-                ..predictive
+                ..predictive()
             },
             Self::Sf => Strategies {
                 estimator: Estimator {
                     execution: true,
                     ..Estimator::none()
                 },
-                ..predictive
+                ..predictive()
             },
             Self::Lower(ahead) => Strategies {
                 estimator: Estimator {
                     wait: WaitTerm::None,
                     ..lookahead(ahead)
                 },
-                ..predictive
+                ..predictive()
             },
             Self::Upper(ahead) => Strategies {
                 estimator: Estimator {
                     wait: WaitTerm::Execution,
                     ..lookahead(ahead)
                 },
-                ..predictive
+                ..predictive()
             },
             Self::Newest => Strategies {
                 newest: true,

@@ -3,14 +3,15 @@
 
 mod analytics;
 mod graphs;
-mod outages;
 mod privacy;
 mod programs;
+mod run_end;
+mod sinks;
 mod streams;
 
-pub(crate) use outages::{descriptions, send_described};
+pub(crate) use sinks::{SinkRoute, descriptions, send_described};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, AsyncContext, Context, Handler, MessageResult, Recipient};
@@ -18,7 +19,7 @@ use tokio::sync::oneshot;
 use weir_analytics::{AnalyticsPlan, TrackIdBlocks};
 use weir_control::{Books, BooksMessage, Effect, Machine, Outbox, Outgoing, RequestInfo};
 use weir_flow::{Notice, PictureTaker, RequestResults, StreamState, TransformPrograms};
-use weir_policy::{Outcome, ReorderBuffer, SinkReport};
+use weir_policy::{Outcome, ReorderBuffer};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId};
 
 use super::graph_counts::GraphCounts;
@@ -28,7 +29,6 @@ use super::messages::{
 };
 use super::passing::{PassingFrame, Programs};
 use super::stream_table::{EgressCounts, StreamEntry};
-use crate::admission::StreamPermit;
 use crate::analytics::SharedAnalytics;
 use crate::clock::{Clock, duration};
 use crate::control_times::ControlEvent;
@@ -36,31 +36,16 @@ use crate::processor_time::ThreadTimer;
 use crate::progress::Progress;
 use crate::request::{Request, RequestBranch};
 use crate::request_traces::RequestTracer;
-use crate::routes::SinkView;
-use crate::sink::SinkHandle;
 use crate::source::SharedDecodeLevels;
 use crate::telemetry;
+use run_end::RunEnd;
+use sinks::Sinks;
 
 /// Why a frame of a live stream is not delivered that was complete after its deadline; other reasons are those of drops.
 const LATE: &str = "late";
 
-/// The outcome of a frame in which nothing changed.
+/// The outcome of a frame that no model was to see.
 const STILL: &str = "still";
-
-/// A sink, and what it shows.
-pub(crate) struct SinkRoute {
-    pub(crate) name: String,
-    pub(crate) handle: SinkHandle,
-    /// By the number of the graph: of one that is being taken down, too, while requests of it are in flight.
-    pub(crate) views: BTreeMap<u32, SinkView>,
-}
-
-impl SinkRoute {
-    fn shows(&self, graph: u32, stream: StreamId) -> bool {
-        let view = self.views.get(&graph);
-        view.is_some_and(|view| view.streams.contains(&stream.0))
-    }
-}
 
 /// Time between two looks at the outages of sinks.
 const OUTAGE_INTERVAL: Span = Span::from_millis(500);
@@ -109,32 +94,24 @@ pub(crate) struct Egress {
     /// Ids that tracks of all streams are given.
     track_ids: TrackIdBlocks,
     module_names: Vec<Arc<str>>,
-    until_stopped: bool,
     /// By number: the graph in force and those that are drained.
     graphs: BTreeMap<u32, Recipient<ControlMessage>>,
-    sinks: Vec<SinkRoute>,
+    sinks: Sinks,
     /// By the number of the graph.
     analytics: BTreeMap<u32, Arc<AnalyticsPlan>>,
     known: SharedAnalytics,
     pictures: Option<Arc<dyn PictureTaker>>,
     programs: Programs,
-    /// Sinks that no graph has any more; closed.
-    closed_sinks: Vec<(String, SinkHandle)>,
     decode_levels: SharedDecodeLevels,
     progress: Arc<Progress>,
     tracer: RequestTracer,
-    idle: Option<oneshot::Sender<()>>,
-    ended: Option<oneshot::Sender<RunEnded>>,
+    run_end: RunEnd,
     books: Books,
     /// Counts of graphs that were taken down, and at the end of that in force.
     counts_of_graphs: GraphCounts,
     reorder: ReorderBuffer<RequestBranch>,
     /// Whether it was logged that no stream delivers.
     all_down_logged: bool,
-    /// Whether any sink is to be given notices.
-    wants_notices: bool,
-    /// Sinks whose outage was reported.
-    outages: BTreeSet<String>,
     /// Frames of requests in flight, where notices are wanted.
     frames: BTreeMap<RequestId, FrameInfo>,
 }
@@ -154,25 +131,20 @@ impl Egress {
                 .collect(),
             track_ids,
             module_names: setup.module_names,
-            until_stopped: setup.until_stopped,
             graphs: BTreeMap::from([(0, setup.graph)]),
-            wants_notices: setup.sinks.iter().any(|sink| sink.handle.wants_notices()),
-            sinks: setup.sinks,
+            sinks: Sinks::new(setup.sinks),
             analytics: BTreeMap::from([(0, setup.analytics)]),
             known: setup.known,
             pictures: setup.pictures,
             programs: Programs::new(setup.programs),
-            closed_sinks: Vec::new(),
             decode_levels: setup.decode_levels,
             progress: setup.progress,
             tracer: setup.tracer,
-            idle: Some(setup.idle),
-            ended: Some(setup.ended),
+            run_end: RunEnd::new(setup.until_stopped, setup.idle, setup.ended),
             books: Books::default(),
             counts_of_graphs: GraphCounts::default(),
             reorder: ReorderBuffer::default(),
             all_down_logged: false,
-            outages: BTreeSet::new(),
             frames: BTreeMap::new(),
         }
     }
@@ -308,7 +280,7 @@ impl Egress {
         self.release(request, stream, None);
     }
 
-    /// Counts frames in which nothing changed.
+    /// Counts frames that no model was to see: nothing changed in them, or they came outside the schedule of their source.
     fn on_still(&mut self, stream: StreamId, count: u64) {
         if count > 0 {
             self.enter(BooksMessage::Still { stream, count });
@@ -343,7 +315,8 @@ impl Egress {
             shortfall,
         };
         let graph = admitted.map_or_else(|| self.graph_in_force(), |request| request.route.graph);
-        self.send_notice(stream, graph, notice, admitted.map(|request| &request.permit));
+        self.sinks
+            .send_notice(stream, graph, notice, admitted.map(|request| &request.permit));
     }
 
     /// Notifies sinks of another state of a stream, once.
@@ -358,7 +331,7 @@ impl Egress {
             Some(last) => *last != state,
             None => true,
         };
-        if !self.wants_notices || !is_news {
+        if !self.sinks.wants_notices() || !is_news {
             return;
         }
         entry.notified = Some(state.clone());
@@ -367,7 +340,8 @@ impl Egress {
             state,
             time_ms: self.clock.utc_ms(self.clock.now()),
         };
-        self.send_notice(stream, self.graph_in_force(), notice, None);
+        let graph = self.graph_in_force();
+        self.sinks.send_notice(stream, graph, notice, None);
     }
 
     /// Those before it are drained.
@@ -375,18 +349,27 @@ impl Egress {
         self.analytics.keys().next_back().copied().unwrap_or_default()
     }
 
-    fn send_notice(
-        &mut self,
-        stream: StreamId,
-        graph: u32,
-        notice: Notice,
-        permit: Option<&Arc<StreamPermit>>,
-    ) {
-        let notice = Arc::new(notice);
-        let wants = |sink: &&mut SinkRoute| sink.handle.wants_notices() && sink.shows(graph, stream);
-        for sink in self.sinks.iter_mut().filter(wants) {
-            sink.handle.send_notice(&notice, permit);
+    /// Notifies sinks of outages that began or ended since the last look.
+    fn report_outages(&mut self) {
+        let time_ms = self.clock.utc_ms(self.clock.now());
+        self.sinks.report_outages(time_ms);
+    }
+
+    /// Passes new descriptions on to the sinks that show their incidents.
+    fn send_descriptions(&mut self) {
+        let notices = self.sinks.take_descriptions();
+        if !notices.is_empty() {
+            let streams = self.numbers_of_streams();
+            self.sinks.send_described(&streams, &notices);
         }
+    }
+
+    /// Numbers of the streams by name.
+    fn numbers_of_streams(&self) -> BTreeMap<Arc<str>, u32> {
+        let streams = self.streams.iter();
+        streams
+            .map(|(id, entry)| (Arc::clone(&entry.name), id.0))
+            .collect()
     }
 
     fn name(&self, stream: StreamId) -> &str {
@@ -398,32 +381,24 @@ impl Egress {
         self.timer.update();
         let now = self.clock.now();
         let streams = self.streams.iter();
-        let open = self.sinks.iter().map(|sink| (&sink.name, &sink.handle));
-        let closed = self.closed_sinks.iter().map(|(name, sink)| (name, sink));
-        let mut sinks: BTreeMap<String, SinkReport> = BTreeMap::new();
-        for (name, sink) in open.chain(closed) {
-            sinks.entry(name.clone()).or_default().merge(sink.report());
-        }
         EgressCounts {
             ledger: self.books.ledger().clone(),
             stats: self.books.stats().clone(),
             graphs: self.counts_of_graphs.clone(),
             streams: streams.map(|(id, stream)| (*id, stream.counts(now))).collect(),
-            sinks,
+            sinks: self.sinks.reports(),
             transforms: self.programs.reports(),
         }
     }
 
     fn signal_if_idle(&mut self) {
         let all_ended = || self.streams.values().all(|stream| stream.summary.is_some());
-        if !self.until_stopped
+        if self.run_end.awaits_idle()
             && all_ended()
             && self.books.ledger().total().in_flight == 0
             && self.streams.values().all(|stream| stream.passing.is_empty())
-            && let Some(idle) = self.idle.take()
         {
-            // There is no receiver where the run failed meanwhile.
-            let _ = idle.send(());
+            self.run_end.on_idle();
         }
     }
 }
@@ -456,12 +431,12 @@ impl Handler<Arrived> for Egress {
             frame,
             rejected,
         } = arrived;
-        if self.idle.is_none() || !self.streams.contains_key(&stream) {
+        if self.run_end.was_idle() || !self.streams.contains_key(&stream) {
             // Its source did not stop when it was asked to, and the stream was removed, or the run ended, without it.
             self.tracer.forget(request);
             return;
         }
-        if self.wants_notices {
+        if self.sinks.wants_notices() {
             self.frames.insert(request, frame);
         }
         self.reorder.on_sent(stream, request);
@@ -502,7 +477,7 @@ impl Handler<LeftOut> for Egress {
             permit: _permit,
         } = left_out;
         self.on_still(stream, still);
-        if still > 0 && self.wants_notices {
+        if still > 0 && self.sinks.wants_notices() {
             let earlier = interval * (count + still);
             let notice = Notice::Still {
                 stream: self.name(stream).into(),
@@ -511,7 +486,8 @@ impl Handler<LeftOut> for Egress {
                 pts_ms: next.pts_ms - earlier.as_millis_f64(),
                 time_ms: self.clock.utc_ms(next.sent_at.saturating_sub(earlier)),
             };
-            self.send_notice(stream, self.graph_in_force(), notice, None);
+            let graph = self.graph_in_force();
+            self.sinks.send_notice(stream, graph, notice, None);
         }
         if count == 0 {
             return;
@@ -523,7 +499,7 @@ impl Handler<LeftOut> for Egress {
         });
         self.progress.on_left_out(stream, count);
         self.record_outcomes(stream, REASON.name(), count);
-        if !self.wants_notices {
+        if !self.sinks.wants_notices() {
             return;
         }
         for before in (1..=count).rev() {
@@ -543,7 +519,7 @@ impl Handler<StillFrame> for Egress {
 
     fn handle(&mut self, StillFrame(request): StillFrame, _context: &mut Self::Context) {
         let (id, stream) = (request.id, request.stream);
-        if self.idle.is_none() || !self.streams.contains_key(&stream) {
+        if self.run_end.was_idle() || !self.streams.contains_key(&stream) {
             return;
         }
         self.on_still(stream, 1);
@@ -587,7 +563,7 @@ impl Handler<Abandon> for Egress {
     type Result = ();
 
     fn handle(&mut self, _: Abandon, _context: &mut Self::Context) {
-        self.until_stopped = false;
+        self.run_end.end_when_idle();
         self.abandon(None);
     }
 }
@@ -605,15 +581,9 @@ impl Handler<StatsReported> for Egress {
 
     fn handle(&mut self, StatsReported(stats): StatsReported, _context: &mut Self::Context) {
         self.counts_of_graphs.add(stats);
-        if let Some(ended) = self.ended.take() {
+        if let Some(ended) = self.run_end.take_ended() {
             let counts = self.counts();
-            let mut sinks = std::mem::take(&mut self.sinks);
-            let closed = std::mem::take(&mut self.closed_sinks).into_iter();
-            sinks.extend(closed.map(|(name, handle)| SinkRoute {
-                name,
-                handle,
-                views: BTreeMap::new(),
-            }));
+            let sinks = self.sinks.take_all();
             let streams = self.numbers_of_streams();
             let _ = ended.send(RunEnded {
                 counts,

@@ -1,7 +1,7 @@
 //! The messages between actors, and from the threads of sources, workers and partition workers to them. An event is named
 //! in the past participle, a command in the imperative.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use actix::{Message, Recipient};
 use tokio::sync::oneshot;
@@ -123,7 +123,7 @@ pub(crate) struct CameraReported {
 }
 
 /// Frames of a stream were not decoded: the `count` before `next`, which are `interval` apart, and before those `still` in which
-/// nothing moves.
+/// nothing moves or that came outside the schedule of their source.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct LeftOut {
@@ -241,7 +241,15 @@ pub(crate) struct SceneEnded(pub(crate) StreamId);
 pub(crate) struct RemoveStream {
     pub(crate) stream: StreamId,
     /// Gets what it came to.
-    pub(crate) removed: oneshot::Sender<StreamReport>,
+    pub(crate) removed: oneshot::Sender<RemovedStream>,
+}
+
+/// A stream of which nothing is in flight any more.
+#[derive(Debug)]
+pub(crate) struct RemovedStream {
+    pub(crate) report: StreamReport,
+    /// Alive until the sinks that observe packets have completed what they have of the stream.
+    pub(crate) sinks: Weak<()>,
 }
 
 /// Drop what is in flight of one stream, and wait for its source no longer.

@@ -12,6 +12,7 @@ use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, Str
 use weir_types::{Span, StreamId, Timestamp};
 
 use super::graph_counts::GraphCounts;
+use super::messages::RemovedStream;
 use super::passing::PassingOutputs;
 
 /// Counts of a source that has ended, with the error that ended it, if any.
@@ -58,7 +59,7 @@ pub(super) struct StreamEntry {
     /// Ids of its tracks, whatever the graph.
     pub(super) track_ids: TrackIds,
     /// Present while the stream is being removed; receives its final report.
-    pub(super) removed: Option<oneshot::Sender<StreamReport>>,
+    pub(super) removed: Option<oneshot::Sender<RemovedStream>>,
 }
 
 impl StreamEntry {

@@ -230,6 +230,8 @@ impl RunContext<'_> {
                 frozen_s: frozen_since
                     .filter(|_| state == StreamPhase::Live)
                     .map(|since| now.since(since).as_secs_f64()),
+                outside_schedule: state == StreamPhase::Live
+                    && shown.is_some_and(|shown| shown.control.is_outside_schedule()),
                 lost_s: lost_since(stream).map(|since| now.since(since).as_secs_f64()),
                 reason,
                 slo_ms: stream.own_slo.map(Span::as_millis_f64),

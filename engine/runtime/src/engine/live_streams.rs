@@ -14,7 +14,7 @@ use weir_policy::{StreamReport, StreamShare};
 use weir_types::{Span, StreamId, Timestamp};
 
 use super::packet_observers::SinkObservations;
-use crate::actors::{AbandonStream, Egress, RemoveStream};
+use crate::actors::{AbandonStream, Egress, RemoveStream, RemovedStream};
 use crate::admission::StreamAdmission;
 use crate::clock::duration;
 use crate::command::{Answer, MAX_STREAMS, StreamError};
@@ -55,9 +55,9 @@ pub(super) struct LiveStream {
 /// A stream that is being removed.
 struct Removal {
     since: Timestamp,
-    removed: oneshot::Receiver<StreamReport>,
+    removed: oneshot::Receiver<RemovedStream>,
     /// Final report of the stream, present once none of its requests is in flight.
-    report: Option<StreamReport>,
+    ended: Option<RemovedStream>,
     is_abandoned: bool,
     answer: Answer<StreamReport>,
 }
@@ -175,7 +175,7 @@ impl LiveStreams {
         *removal = Some(Removal {
             since: now,
             removed,
-            report: None,
+            ended: None,
             is_abandoned: false,
             answer,
         });
@@ -185,8 +185,8 @@ impl LiveStreams {
         self.streams.values().any(|(_, removal)| removal.is_some())
     }
 
-    /// Completes removals: of what takes longer than `grace`, requests in flight are dropped, and a thread that does not end
-    /// even then is left behind. Gives the streams that are gone.
+    /// Completes removals: of what takes longer than `grace`, requests in flight are dropped, and a thread or a sink that does
+    /// not end even then is left behind. Gives the streams that are gone.
     pub(super) fn poll_removals(
         &mut self,
         grace: Duration,
@@ -196,16 +196,19 @@ impl LiveStreams {
         let mut gone = Vec::new();
         for (name, (stream, removal)) in &mut self.streams {
             let Some(removal) = removal else { continue };
-            if removal.report.is_none() {
-                removal.report = removal.removed.try_recv().ok();
+            if removal.ended.is_none() {
+                removal.ended = removal.removed.try_recv().ok();
             }
             let took = duration(now.since(removal.since));
-            if took >= grace && !removal.is_abandoned && removal.report.is_none() {
+            if took >= grace && !removal.is_abandoned && removal.ended.is_none() {
                 removal.is_abandoned = true;
                 egress.do_send(AbandonStream(stream.id));
             }
             let is_left = took >= grace + LEAVE_TIMEOUT;
-            if removal.report.is_some() && (stream.thread.is_finished() || is_left) {
+            let Some(ended) = &removal.ended else { continue };
+            // A sink that takes packets of another stream of that name must not take them for those of this one.
+            let is_complete = stream.thread.is_finished() && ended.sinks.strong_count() == 0;
+            if is_complete || is_left {
                 gone.push(name.clone());
             }
         }
@@ -217,12 +220,12 @@ impl LiveStreams {
                 tracing::error!(stream = %name, "the thread of its source panicked");
             }
             if let Some(Removal {
-                report: Some(report),
+                ended: Some(ended),
                 answer,
                 ..
             }) = removal
             {
-                let _ = answer.send(Ok(report));
+                let _ = answer.send(Ok(ended.report));
             }
             Some(stream.id)
         });

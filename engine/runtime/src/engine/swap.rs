@@ -18,10 +18,12 @@ use crate::actors::{AddStats, SwapGraph, TakePlan, TakeStats};
 use crate::analytics::analytics_plan;
 use crate::command::StreamError;
 use crate::fleet::{ActivePlan, PreparedPlan};
+use crate::policy_specs::PolicySpecs;
 use crate::prepare::PreparedGraph;
 use crate::routes::{Entrance, Route, SinkView};
 use crate::sink::SinkHandle;
 use crate::source::SourceTarget;
+use crate::stream_setup::InFlightLimits;
 
 impl RunContext<'_> {
     /// Puts another graph into force.
@@ -38,7 +40,7 @@ impl RunContext<'_> {
         let before = self.in_force();
         let PreparedGraph {
             graph,
-            mut specs,
+            specs,
             limits,
             workers,
             operators,
@@ -52,43 +54,12 @@ impl RunContext<'_> {
                 return Err(StreamError::PlanChanged);
             }
         }
-        // Shares of streams come as events: by their numbers, which are not those of the sources of this graph.
-        for spec in &mut specs.modules {
-            spec.shares = Vec::new();
-        }
-        let number = before.number + 1;
-        let mut control = specs.control(&graph);
-        control.plan = plan.as_ref().map(|plan| plan.active.spec(graph.policy()));
-        let recorder = before.recorder.as_ref();
-        let recorder = recorder.map(|recorder| recorder.record_graph(number, &control));
-        let running = Rc::new(RunGraph {
-            number,
-            report_ids: self.report_ids(&graph),
-            graph,
-            specs,
-            control,
-            limits,
-            recorder,
-        });
+        let next = self.graph_after(&before, graph, specs, limits, plan.as_ref());
+        let running = Rc::new(next);
         let graph = &running.graph;
-        let route = |name: &str, stream: &LiveStream| {
-            let source = graph.source_index(name);
-            let like = || stream.like.as_deref().and_then(|like| graph.source_index(like));
-            let source = source.or_else(like);
-            let entrance = match (source, &stream.entered) {
-                (Some(source), _) => Entrance::of_source(graph, source),
-                (None, Some(names)) => Entrance::into_named(graph, names),
-                (None, None) => Entrance::of_any_source(graph),
-            };
-            let scene = Arc::clone(&stream.route.scene);
-            Arc::new(Route::new(
-                (number, graph),
-                &entrance,
-                &running.specs.topology,
-                scene,
-            ))
-        };
-        let routes = live.iter_mut().map(|(name, stream)| route(name, stream));
+        let routes = live
+            .named()
+            .map(|(name, stream)| Arc::new(route_into(&running, name, stream)));
         let routes: Vec<Arc<Route>> = routes.collect();
         let egress = started.streams.actors.egress.clone();
         threads.retain(|thread| !thread.is_finished());
@@ -114,7 +85,7 @@ impl RunContext<'_> {
             (name, view, opened)
         });
         egress.do_send(SwapGraph {
-            number,
+            number: running.number,
             graph: actors.graph.clone().recipient(),
             module_names: self.module_names.borrow().clone(),
             sinks: sinks.collect(),
@@ -134,6 +105,35 @@ impl RunContext<'_> {
             is_stopping: false,
         });
         Ok(())
+    }
+
+    /// The graph that takes the place of `before`, with the specification of its machines.
+    fn graph_after(
+        &self,
+        before: &RunGraph,
+        graph: Arc<Graph>,
+        mut specs: PolicySpecs,
+        limits: InFlightLimits,
+        plan: Option<&PreparedPlan>,
+    ) -> RunGraph {
+        // Shares of streams come as events: by their numbers, which are not those of the sources of this graph.
+        for spec in &mut specs.modules {
+            spec.shares = Vec::new();
+        }
+        let number = before.number + 1;
+        let mut control = specs.control(&graph);
+        control.plan = plan.map(|plan| plan.active.spec(graph.policy()));
+        let recorder = before.recorder.as_ref();
+        let recorder = recorder.map(|recorder| recorder.record_graph(number, &control));
+        RunGraph {
+            number,
+            report_ids: self.report_ids(&graph),
+            graph,
+            specs,
+            control,
+            limits,
+            recorder,
+        }
     }
 
     /// Has the frames of all streams enter another graph by `routes`; gives the routes before.
@@ -195,6 +195,22 @@ impl RunContext<'_> {
             }
         }
     }
+}
+
+/// Route of a stream through another graph: from the source of its name or of the one whose inputs it shares, from the modules
+/// and sinks that were named for it, or else from wherever any source enters.
+fn route_into(running: &RunGraph, name: &str, stream: &LiveStream) -> Route {
+    let graph = &running.graph;
+    let source = graph.source_index(name);
+    let like = || stream.like.as_deref().and_then(|like| graph.source_index(like));
+    let source = source.or_else(like);
+    let entrance = match (source, &stream.entered) {
+        (Some(source), _) => Entrance::of_source(graph, source),
+        (None, Some(names)) => Entrance::into_named(graph, names),
+        (None, None) => Entrance::of_any_source(graph),
+    };
+    let scene = Arc::clone(&stream.route.scene);
+    Route::new((running.number, graph), &entrance, &running.specs.topology, scene)
 }
 
 /// Packet observers of the sinks of a graph: those of sinks that were opened, and for sinks that go on those that they had.

@@ -6,6 +6,7 @@ use weir_flow::{SourceError, StreamState};
 use weir_policy::WaitFor;
 use weir_types::Span;
 
+use super::outages::Loss;
 use super::silence::silence_reason;
 use super::{Part, Playback, SourceThread};
 
@@ -19,7 +20,7 @@ impl SourceThread {
     pub(super) fn connect(&self, playback: &mut Playback) -> Result<(), SourceError> {
         let mut tries = 0;
         loop {
-            let before = playback.frames;
+            let before = playback.indices.frames();
             let ended = self.open_and_play(playback);
             if self.stop.is_raised() {
                 return Ok(());
@@ -31,22 +32,22 @@ impl SourceThread {
                 self.on_loss(playback, ended.err());
                 continue;
             }
-            if playback.frames > before {
+            if playback.indices.frames() > before {
                 tries = 0;
             }
             let again = match &ended {
                 // What has never given a frame is missing; what has, may be readable again.
-                Err(error) if playback.frames > 0 && self.repeat => {
+                Err(error) if playback.indices.frames() > 0 && self.repeat => {
                     tracing::warn!(stream = %self.name, "{error}; trying again");
                     true
                 }
                 Err(_) => false,
-                Ok(()) => self.repeat && playback.frames > 0,
+                Ok(()) => self.repeat && playback.indices.frames() > 0,
             };
             if !again {
                 return ended;
             }
-            if playback.frames == before {
+            if playback.indices.frames() == before {
                 if tries >= MAX_LOOP_RETRIES {
                     return ended;
                 }
@@ -58,7 +59,7 @@ impl SourceThread {
 
     fn open_and_play(&self, playback: &mut Playback) -> Result<(), SourceError> {
         let stop_flag = playback.silence_watch.stop_flag(&self.stop);
-        playback.silence = None;
+        playback.outages.silence = None;
         // A recording that begins again was live all the time.
         if !playback.live {
             self.report(playback, StreamState::Connecting);
@@ -74,11 +75,11 @@ impl SourceThread {
             };
             self.factory.open(&stop_flag)
         };
-        playback.silence = silence_watch.silence();
+        playback.outages.silence = silence_watch.silence();
         let mut source = opened?;
         let played = self.play(source.as_mut(), playback);
-        playback.silence = silence_watch.silence();
-        if let Some(silence) = playback.silence.filter(|_| !self.stop.is_raised()) {
+        playback.outages.silence = silence_watch.silence();
+        if let Some(silence) = playback.outages.silence.filter(|_| !self.stop.is_raised()) {
             let reason = silence_reason(silence);
             self.report(playback, StreamState::Stalled { reason });
         }
@@ -96,26 +97,13 @@ impl SourceThread {
 
     /// A camera is down: reports it, and waits until it is to be tried again.
     fn on_loss(&self, playback: &mut Playback, error: Option<SourceError>) {
-        let silence = playback.silence.take();
-        let reason = match (silence, error) {
-            (Some(silence), _) => silence_reason(silence),
-            (None, Some(error)) => error.to_string(),
-            (None, None) => "the connection ended".to_owned(),
-        };
-        let wait = playback.backoff.next_wait();
-        if playback.reason.is_none() {
-            playback.outages += 1;
-            let message = format!("{reason}; retrying until the run ends");
+        let Loss { reason, wait, begins } = playback.outages.on_loss(error);
+        match begins {
             // The first outage of a stream is an error, later ones are warnings.
-            if playback.outages == 1 {
-                tracing::error!(stream = %self.name, "{message}");
-            } else {
-                tracing::warn!(stream = %self.name, "{message}");
-            }
-        } else {
-            tracing::debug!(stream = %self.name, "{reason}; next try in {wait}");
+            Some(1) => tracing::error!(stream = %self.name, "{reason}; retrying until the run ends"),
+            Some(_) => tracing::warn!(stream = %self.name, "{reason}; retrying until the run ends"),
+            None => tracing::debug!(stream = %self.name, "{reason}; next try in {wait}"),
         }
-        playback.reason = Some(reason.clone());
         self.report(playback, StreamState::Waiting { reason });
         self.sleep_until(self.clock.now() + wait);
     }

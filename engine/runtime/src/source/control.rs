@@ -1,6 +1,6 @@
 //! Requests to the source of a stream while the engine runs: pause, resume or end.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub(crate) struct SourceControl {
     own_slo_us: AtomicU64,
     /// Time of the first of the frozen pictures, in microseconds and one more; 0: its picture is not frozen.
     frozen_since_us: AtomicU64,
+    /// True while its frames come outside the times at which it is analysed.
+    is_outside_schedule: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +57,15 @@ impl SourceControl {
     pub(crate) fn frozen_since(&self) -> Option<Timestamp> {
         let us = self.frozen_since_us.load(Ordering::Relaxed);
         us.checked_sub(1).map(Timestamp::from_micros)
+    }
+
+    /// Publishes whether its frames come outside the times at which it is analysed.
+    pub(super) fn set_outside_schedule(&self, is_outside: bool) {
+        self.is_outside_schedule.store(is_outside, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_outside_schedule(&self) -> bool {
+        self.is_outside_schedule.load(Ordering::Relaxed)
     }
 
     pub(crate) fn pause(&self) {

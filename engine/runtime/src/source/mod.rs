@@ -9,8 +9,10 @@ mod camera;
 mod connect;
 mod control;
 mod decode_level;
+mod frame_indices;
 mod frozen;
 mod motion;
+mod outages;
 mod play;
 mod rejections;
 mod silence;
@@ -23,8 +25,8 @@ use std::time::Duration;
 
 use actix::Addr;
 use weir_analytics::transforms::Schedule;
-use weir_flow::{PacketTap, SourceCounts, SourceFactory, StopFlag, StreamState};
-use weir_policy::{Backoff, CatchUp, FrameSampler, FrozenWatch, MediaClock, Silence};
+use weir_flow::{PacketTap, SourceFactory, StopFlag, StreamState};
+use weir_policy::{Backoff, CatchUp, FrameSampler, FrozenWatch, MediaClock};
 use weir_types::{StreamId, Timestamp};
 
 use crate::actors::{Egress, StreamEnded, StreamPaused, StreamStateChanged};
@@ -36,9 +38,12 @@ use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind, ThreadTimer};
 use crate::progress::Progress;
 use crate::request_traces::RequestTracer;
+use active::SkippedFrames;
 pub(crate) use control::SourceControl;
 pub(crate) use decode_level::{SharedDecodeLevel, SharedDecodeLevels};
+use frame_indices::FrameIndices;
 pub(crate) use motion::{GateStep, GateTimes, RecordedGates, SharedMotionGate};
+use outages::Outages;
 pub(crate) use rejections::{RejectionLimit, RejectionPermit};
 use silence::SharedSilenceWatch;
 pub(crate) use target::{SharedTarget, SourceTarget};
@@ -89,28 +94,14 @@ pub(crate) struct SourceThread {
 struct Playback {
     media: MediaClock,
     silence_watch: SharedSilenceWatch,
-    backoff: Backoff,
-    /// Frames that arrived so far, over all openings.
-    frames: u64,
-    /// The index of the frame that the open source calls 0.
-    first_index: u64,
-    /// The lowest index that the next frame may have.
-    next_index: u64,
-    /// By how much the index of the last frame exceeded that of the one before: more than 1 where the source leaves some out.
-    steps: u64,
-    /// Counts of earlier openings, and of this one so far.
-    closed: SourceCounts,
-    counts: SourceCounts,
+    indices: FrameIndices,
     sampler: FrameSampler,
     not_sampled: u64,
     /// Media time of the last frame.
     last_pts_ms: f64,
-    /// Frames that were not decoded and have not arrived yet: they arrive with the next that is.
-    left_out: u64,
-    /// Frames in which nothing moves and that were not decoded, which likewise arrive with the next.
-    still: u64,
     /// Whether the last frame came at a time at which the source is analysed.
     is_active: bool,
+    skipped: SkippedFrames,
     /// Discontinuities that the media clock found.
     rebased: u64,
     /// Frames that were older than the SLO when they arrived.
@@ -121,12 +112,7 @@ struct Playback {
     last_frame: Timestamp,
     /// Whether the state that was reported last is that frames arrive.
     live: bool,
-    /// The silence that ended the last opening, where one did.
-    silence: Option<Silence>,
-    /// Number of outages so far.
-    outages: u64,
-    /// Why it is down, as reported last.
-    reason: Option<String>,
+    outages: Outages,
     catch_up: CatchUp,
     frozen: FrozenWatch,
     /// The part of a recording that the next opening plays.
@@ -158,27 +144,18 @@ impl SourceThread {
         let mut playback = Playback {
             media: MediaClock::new(speed),
             silence_watch: SharedSilenceWatch::new(self.clock),
-            backoff: self.backoff.clone(),
-            frames: 0,
-            first_index: 0,
-            next_index: 0,
-            steps: 1,
-            closed: SourceCounts::default(),
-            counts: SourceCounts::default(),
+            indices: FrameIndices::default(),
             sampler: FrameSampler::new(self.sample),
             not_sampled: 0,
             last_pts_ms: 0.0,
-            left_out: 0,
-            still: 0,
             is_active: true,
+            skipped: SkippedFrames::default(),
             rebased: 0,
             stale: 0,
             endless: self.factory.is_endless(),
             last_frame: self.clock.now(),
             live: false,
-            silence: None,
-            outages: 0,
-            reason: None,
+            outages: Outages::new(self.backoff.clone()),
             catch_up: CatchUp::default(),
             frozen: FrozenWatch::default(),
             part: match self.joined_at {
@@ -200,7 +177,7 @@ impl SourceThread {
         let error = match ended {
             // A source that is stopped while it opens returns an error.
             Ok(Err(_)) if self.stop.is_raised() => None,
-            Ok(Ok(())) if playback.frames == 0 && !self.stop.is_raised() => Some(format!(
+            Ok(Ok(())) if playback.indices.frames() == 0 && !self.stop.is_raised() => Some(format!(
                 "stream {} gave no frame: check what its source names",
                 self.name
             )),
@@ -208,7 +185,7 @@ impl SourceThread {
             Err(panic) => Some(format!(
                 "the source of stream {} panicked after {} frames: {}",
                 self.name,
-                playback.frames,
+                playback.indices.frames(),
                 panic_message(panic.as_ref())
             )),
         };
@@ -223,13 +200,14 @@ impl SourceThread {
         if let Some(gate) = &self.gate {
             gate.on_ended();
         }
+        self.send_skipped(&mut playback);
         let stopped = self.stop.is_raised();
         if !stopped {
             self.send_last_left_out(&mut playback);
             let reason = error.clone();
             self.report(&mut playback, StreamState::Gone { reason });
         }
-        let mut counts = playback.closed + playback.counts;
+        let mut counts = playback.indices.counts();
         counts.discontinuities += playback.rebased;
         counts.not_sampled += playback.not_sampled;
         self.egress.do_send(StreamEnded {

@@ -23,57 +23,15 @@ const EARLY_FRAMES: u32 = 10;
 impl SourceThread {
     /// Plays the source once.
     pub(super) fn play(&self, source: &mut dyn Source, playback: &mut Playback) -> Result<(), SourceError> {
-        source.limit_decoding(Arc::new(DecodeTurns {
-            decoding: Arc::clone(&self.decoding),
-            silence_watch: playback.silence_watch.clone(),
-            stop: self.stop.clone(),
-        }));
-        source.tap_packets(Arc::clone(&self.tap));
-        let active_packets = self.gate_packets(source);
-        playback.closed = playback.closed + std::mem::take(&mut playback.counts);
-        // What the end of the last opening left out has its places, too.
-        playback.first_index = playback.next_index + playback.left_out + playback.still;
-        if let Some(level) = &self.decode_level {
-            level.on_open();
-        }
-        let info = source.info();
-        let finite = !self.repeat && !info.live;
-        let frames = info.frames.filter(|_| finite);
-        self.progress.set_expected_frames(
-            self.stream,
-            frames.map(|frames| self.sampled_count(frames, info.fps)),
-        );
-        on_source_info(source, playback);
-        self.join(source, playback);
-        playback.catch_up = CatchUp::default();
-        let silence_watch = playback.silence_watch.clone();
-        silence_watch.on_open(source.comes_in_segments());
+        let active_packets = self.begin(source, playback);
         let (mut first, mut early) = (true, EARLY_FRAMES);
         while !self.stop.is_raised() {
-            let wait = if first {
-                WaitFor::FirstFrame
-            } else {
-                let interval = playback.media.interval() * playback.steps;
-                if early > 0 {
-                    WaitFor::EarlyFrame(interval)
-                } else {
-                    WaitFor::Frame(interval)
-                }
+            let wait = wait_for(playback, first, early);
+            let Some((mut frame, took)) = self.read(source, wait, playback)? else {
+                break;
             };
-            if let Some(level) = &self.decode_level {
-                source.set_decode_level(level.level());
-            }
-            let started = thread_time();
-            let next =
-                silence_watch.run_within((playback.endless == Some(true)).then_some(wait), || source.next());
-            let took = thread_time().saturating_sub(started);
-            let counts = source.counts();
-            playback.left_out += counts.not_decoded.saturating_sub(playback.counts.not_decoded);
-            playback.still += counts.still.saturating_sub(playback.counts.still);
-            playback.counts = counts;
-            let Some(mut frame) = next? else { break };
             if !frame.concealed {
-                silence_watch.on_decoded();
+                playback.silence_watch.on_decoded();
             }
             if first {
                 // The rate of some streams is known with their first picture.
@@ -104,26 +62,78 @@ impl SourceThread {
                 playback.not_sampled += 1;
                 continue;
             }
-            let is_active = self.is_active(&time, playback);
-            let gate = self.gate.as_ref().filter(|_| is_active);
-            let is_still = gate.is_some_and(|gate| gate.is_still(&frame, &self.target.get().route));
-            if let Some(due) = time.due {
-                self.sleep_until(due);
-                // What is not due yet when the run stops was never sent.
-                if self.stop.is_raised() && self.clock.now() < due {
-                    break;
-                }
-            }
-            let goes_on = if is_active {
-                self.send_left_out(&frame, &time, playback) && self.send(frame, &time, is_still)
-            } else {
-                self.skip(&frame, &time, playback)
-            };
-            if !goes_on {
+            if !self.send_when_due(frame, &time, playback) {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Prepares a source that was opened, and the playback, for the first frame; gives the gate of packets of its schedule.
+    fn begin(&self, source: &mut dyn Source, playback: &mut Playback) -> Option<Arc<ActivePackets>> {
+        source.limit_decoding(Arc::new(DecodeTurns {
+            decoding: Arc::clone(&self.decoding),
+            silence_watch: playback.silence_watch.clone(),
+            stop: self.stop.clone(),
+        }));
+        source.tap_packets(Arc::clone(&self.tap));
+        let active_packets = self.gate_packets(source);
+        playback.indices.on_open();
+        if let Some(level) = &self.decode_level {
+            level.on_open();
+        }
+        let info = source.info();
+        let finite = !self.repeat && !info.live;
+        let frames = info.frames.filter(|_| finite);
+        self.progress.set_expected_frames(
+            self.stream,
+            frames.map(|frames| self.sampled_count(frames, info.fps)),
+        );
+        on_source_info(source, playback);
+        self.join(source, playback);
+        playback.catch_up = CatchUp::default();
+        playback.silence_watch.on_open(source.comes_in_segments());
+        active_packets
+    }
+
+    /// Reads the next frame, and counts the frames that the source left out before it. Gives the frame with the processor time
+    /// that it took; `None` at the end.
+    fn read(
+        &self,
+        source: &mut dyn Source,
+        wait: WaitFor,
+        playback: &mut Playback,
+    ) -> Result<Option<(Frame, Span)>, SourceError> {
+        if let Some(level) = &self.decode_level {
+            source.set_decode_level(level.level());
+        }
+        let limit = (playback.endless == Some(true)).then_some(wait);
+        let started = thread_time();
+        let next = playback.silence_watch.run_within(limit, || source.next());
+        let took = thread_time().saturating_sub(started);
+        playback.indices.on_counts(source.counts());
+        Ok(next?.map(|frame| (frame, took)))
+    }
+
+    /// Sends a frame once it is due; `false` where the run stops.
+    fn send_when_due(&self, frame: Frame, time: &FrameTime, playback: &mut Playback) -> bool {
+        let is_active = self.is_active(time, playback);
+        let gate = self.gate.as_ref().filter(|_| is_active);
+        let is_still = gate.is_some_and(|gate| gate.is_still(&frame, &self.target.get().route));
+        if let Some(due) = time.due {
+            self.sleep_until(due);
+            // What is not due yet when the run stops was never sent.
+            if self.stop.is_raised() && self.clock.now() < due {
+                return false;
+            }
+        }
+        if is_active {
+            self.send_skipped(playback)
+                && self.send_left_out(&frame, time, playback)
+                && self.send(frame, time, is_still)
+        } else {
+            self.skip(&frame, time, playback)
+        }
     }
 
     /// Sets the gate of the packets of a source that was opened: by its schedule, by its own gate, or by both.
@@ -149,8 +159,9 @@ impl SourceThread {
         };
         let is_active = active.contains(self.clock.utc_ms(self.sent_at(time)));
         if std::mem::replace(&mut playback.is_active, is_active) != is_active {
+            self.control.set_outside_schedule(!is_active);
             if is_active {
-                count_left_out_as_still(playback);
+                playback.indices.count_left_out_as_still();
                 if let Some(gate) = &self.gate {
                     gate.on_begun();
                 }
@@ -161,17 +172,42 @@ impl SourceThread {
         is_active
     }
 
-    /// Counts a frame that is not analysed as still, with those before it; `false` where the run stops.
+    /// Counts a frame that is not analysed as still, with those before it, now or with later ones; `false` where the run stops.
     fn skip(&self, frame: &Frame, time: &FrameTime, playback: &mut Playback) -> bool {
-        count_left_out_as_still(playback);
-        playback.still += 1;
-        let interval = playback.media.interval();
-        let next = FrameInfo {
-            index: frame.index + 1,
-            pts_ms: frame.pts_ms + interval.as_millis_f64(),
-            sent_at: self.sent_at(time) + interval,
+        playback.indices.count_left_out_as_still();
+        let (_, before) = playback.indices.take_left_out();
+        let earlier = playback.media.interval() * before;
+        let first = FrameInfo {
+            index: frame.index.saturating_sub(before),
+            pts_ms: frame.pts_ms - earlier.as_millis_f64(),
+            sent_at: self.sent_at(time).saturating_sub(earlier),
         };
-        self.send_left_out_before(next, playback)
+        !playback.skipped.add(first, before + 1, frame.pts_ms) || self.send_skipped(playback)
+    }
+
+    /// Sends that frames outside the schedule are still; `false` where the run stops.
+    pub(super) fn send_skipped(&self, playback: &mut Playback) -> bool {
+        let Some((first, still)) = playback.skipped.take() else {
+            return true;
+        };
+        let Some(permit) = self.rejections.acquire(&self.stop) else {
+            return false;
+        };
+        let interval = playback.media.interval();
+        let span = interval * still;
+        self.egress.do_send(LeftOut {
+            stream: self.stream,
+            count: 0,
+            still,
+            next: FrameInfo {
+                index: first.index + still,
+                pts_ms: first.pts_ms + span.as_millis_f64(),
+                sent_at: first.sent_at + span,
+            },
+            interval,
+            permit,
+        });
+        true
     }
 
     /// Joins a recording at its place, or ends it where it was joined.
@@ -219,18 +255,12 @@ impl SourceThread {
     /// Gives the frame its index and media time.
     fn on_frame(&self, frame: &mut Frame, playback: &mut Playback) -> FrameTime {
         let now = self.clock.now();
-        let index = (playback.first_index + frame.index).max(playback.next_index);
-        // Indices count what the source left out.
-        let steps = index - playback.next_index + 1;
-        playback.steps = steps;
+        let steps = playback.indices.on_arrival(frame.index);
         let time = playback.media.on_frame(frame.pts_ms, steps, now);
-        playback.first_index += time.missing;
-        frame.index = index + time.missing;
+        frame.index = playback.indices.assign(time.missing);
         frame.pts_ms = time.pts_ms;
         frame.stream = self.name.as_str().into();
-        playback.next_index = frame.index + 1;
         playback.last_pts_ms = frame.pts_ms;
-        playback.frames += 1;
         playback.stale += u64::from(time.age > self.slo());
         if time.discontinuity {
             playback.rebased += 1;
@@ -242,14 +272,13 @@ impl SourceThread {
             }
         }
         if !frame.concealed {
-            playback.backoff.on_frame();
+            playback.outages.on_whole_frame();
         }
         playback.last_frame = now;
         if !playback.live {
-            if playback.outages > 0 {
+            if playback.outages.on_live() {
                 tracing::info!(stream = %self.name, "frames arrive again");
             }
-            playback.reason = None;
             self.report(playback, StreamState::Live);
         }
         time
@@ -259,7 +288,7 @@ impl SourceThread {
     fn observe_decode_load(&self, time: &FrameTime, took: Span, playback: &Playback) {
         let now = self.clock.now();
         // Frames that the source left out were decoded, too.
-        let interval = playback.media.interval() * playback.steps;
+        let interval = playback.media.interval() * playback.indices.steps();
         let (interval, lag) = match (time.due, self.pace) {
             (Some(due), Pace::Times(speed)) => (interval.scale(1.0 / speed), now.since(due)),
             // What is not paced is decoded as fast as can be, unless it is a camera.
@@ -306,8 +335,7 @@ impl SourceThread {
     }
 
     fn send_left_out_before(&self, next: FrameInfo, playback: &mut Playback) -> bool {
-        let count = std::mem::take(&mut playback.left_out);
-        let still = std::mem::take(&mut playback.still);
+        let (count, still) = playback.indices.take_left_out();
         if count + still == 0 {
             return true;
         }
@@ -328,12 +356,12 @@ impl SourceThread {
     /// Sends that the last frames of the stream were not decoded.
     pub(super) fn send_last_left_out(&self, playback: &mut Playback) {
         if !playback.is_active {
-            count_left_out_as_still(playback);
+            playback.indices.count_left_out_as_still();
         }
         let next = FrameInfo {
-            index: playback.next_index + playback.still + playback.left_out,
+            index: playback.indices.end(),
             pts_ms: playback.last_pts_ms
-                + playback.media.interval().as_millis_f64() * (playback.left_out + 1) as f64,
+                + playback.media.interval().as_millis_f64() * (playback.indices.left_out() + 1) as f64,
             sent_at: self.clock.now(),
         };
         self.send_left_out_before(next, playback);
@@ -430,9 +458,17 @@ impl SourceThread {
     }
 }
 
-/// Frames outside the schedule of a source that were not decoded are not dropped: no model would have looked at them.
-fn count_left_out_as_still(playback: &mut Playback) {
-    playback.still += std::mem::take(&mut playback.left_out);
+/// The next step that is expected of an open source; `early`: that many frames until its rate is known.
+fn wait_for(playback: &Playback, first: bool, early: u32) -> WaitFor {
+    if first {
+        return WaitFor::FirstFrame;
+    }
+    let interval = playback.media.interval() * playback.indices.steps();
+    if early > 0 {
+        WaitFor::EarlyFrame(interval)
+    } else {
+        WaitFor::Frame(interval)
+    }
 }
 
 fn on_source_info(source: &dyn Source, playback: &mut Playback) {

@@ -37,94 +37,8 @@ pub(super) fn world(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), S
     let streams = streams(graph)?;
     let slots = slots(graph)?;
     let placed = graph.plan().map(|plan| Placed::new(graph, plan)).transpose()?;
-    let modules = graph.modules().iter().enumerate();
-    let modules = modules.map(|(id, node)| {
-        let model = &graph.models()[node.model];
-        if let Some(device) = model.ends().find_map(|(device, _)| remote(&graph.devices()[device]))
-        {
-            return Err(format!(
-                "model \"{}\" is on device \"{device}\", whose times are measured live: a world needs profiles",
-                model.name
-            ));
-        }
-        let followers = graph.modules().iter().enumerate();
-        let followers = followers.filter(|(_, other)| other.inputs.contains(&Vertex::Module(id)));
-        let next = followers.map(|(to, _)| Edge { to, link: None }).collect();
-        if let Some(slots) = placed.as_ref().and_then(|placed| placed.slots(id)) {
-            return Ok(WorldModule {
-                name: node.name.clone(),
-                profile: slots.profile.clone(),
-                ends: Vec::new(),
-                batch: vec![slots.batch],
-                pool: WorldPool::Pipelines(slots),
-                next,
-                weight: node.weight,
-                overlap: None,
-                model: None,
-            });
-        }
-        let undeclared = || {
-            format!(
-                "model \"{}\" declares no profile; `weir profile --out` measures one",
-                model.name
-            )
-        };
-        let own = &slots.of_model[node.model];
-        if model.generates() {
-            let (profile, pool) = generating_pool(node, model, own).ok_or_else(undeclared)??;
-            return Ok(WorldModule {
-                name: node.name.clone(),
-                profile,
-                ends: Vec::new(),
-                batch: vec![1],
-                pool,
-                next,
-                weight: node.weight,
-                overlap: None,
-                model: None,
-            });
-        }
-        let preparation = Profile::new(model.preparation.clone());
-        let overlaps = |slot: &&ModelSlot| {
-            let device = slots.all[slot.slot as usize].device;
-            graph.devices()[device].prepare == PrepareMode::Overlap
-        };
-        let on_slot = |slot: &ModelSlot| {
-            let (_, declared) = model.ends().nth(slot.end)?;
-            let profile = Profile::new(declared.to_vec())?;
-            Some(match &preparation {
-                // The thread that runs a batch prepares it before.
-                Some(preparation) if !overlaps(&slot) => profile.followed_by(preparation),
-                _ => profile,
-            })
-        };
-        let ends: Vec<Profile> = own.iter().map(on_slot).collect::<Option<_>>().ok_or_else(undeclared)?;
-        let ahead: Vec<SlotId> = own.iter().filter(overlaps).map(|slot| SlotId(slot.slot)).collect();
-        let SlotProfiles { profile, ends } = SlotProfiles::new(ends, &model.batch).ok_or_else(undeclared)?;
-        Ok(WorldModule {
-            name: node.name.clone(),
-            profile,
-            ends,
-            batch: model.batch.clone(),
-            pool: match model.scaling_on(own.len()) {
-                Some(rule) => WorldPool::Scaled(Scaling {
-                    initial: rule.min_workers,
-                    rule,
-                    // Workers of the start have left the model in host memory.
-                    cold_start: model.opening_times()[1],
-                    is_foretold: false,
-                }),
-                None => WorldPool::Shared(own.iter().map(|slot| slot.slot).collect()),
-            },
-            next,
-            weight: node.weight,
-            overlap: OverlapSpec::on(ahead, own.len(), preparation),
-            model: {
-                let limited = graph.shared_memory(model.device).is_some();
-                limited.then_some(ModelId(node.model as u32))
-            },
-        })
-    });
+    let modules = 0..graph.modules().len();
+    let modules = modules.map(|id| module(graph, id, &slots, placed.as_ref()));
     let spec = WorldSpec {
         slo: graph.slo(),
         policy: graph.policy().clone(),
@@ -154,6 +68,108 @@ pub(super) fn world(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), S
         seed: 1,
     };
     Ok((spec, streams))
+}
+
+/// A module of a graph, with the pool that its model has in the live engine.
+fn module(
+    graph: &Graph,
+    id: usize,
+    slots: &GraphSlots,
+    placed: Option<&Placed<'_>>,
+) -> Result<WorldModule, String> {
+    let node = &graph.modules()[id];
+    let model = &graph.models()[node.model];
+    if let Some(device) = model
+        .ends()
+        .find_map(|(device, _)| remote(&graph.devices()[device]))
+    {
+        return Err(format!(
+            "model \"{}\" is on device \"{device}\", whose times are measured live: a world needs profiles",
+            model.name
+        ));
+    }
+    let with_one_size = |profile, batch, pool| WorldModule {
+        name: node.name.clone(),
+        profile,
+        ends: Vec::new(),
+        batch: vec![batch],
+        pool,
+        next: edges_from(graph, id),
+        weight: node.weight,
+        overlap: None,
+        model: None,
+    };
+    if let Some(slots) = placed.and_then(|placed| placed.slots(id)) {
+        let (profile, batch) = (slots.profile.clone(), slots.batch);
+        return Ok(with_one_size(profile, batch, WorldPool::Pipelines(slots)));
+    }
+    let undeclared = || {
+        format!(
+            "model \"{}\" declares no profile; `weir profile --out` measures one",
+            model.name
+        )
+    };
+    if model.generates() {
+        let own = &slots.of_model[node.model];
+        let (profile, pool) = generating_pool(node, model, own).ok_or_else(undeclared)??;
+        return Ok(with_one_size(profile, 1, pool));
+    }
+    module_on_slots(graph, id, slots).ok_or_else(undeclared)
+}
+
+/// Edges to the modules that take from the module `id`.
+fn edges_from(graph: &Graph, id: usize) -> Vec<Edge> {
+    let followers = graph.modules().iter().enumerate();
+    let followers = followers.filter(|(_, other)| other.inputs.contains(&Vertex::Module(id)));
+    followers.map(|(to, _)| Edge { to, link: None }).collect()
+}
+
+/// A module whose model runs batches on slots of devices. `None` if a slot has no declared profile.
+fn module_on_slots(graph: &Graph, id: usize, slots: &GraphSlots) -> Option<WorldModule> {
+    let node = &graph.modules()[id];
+    let model = &graph.models()[node.model];
+    let own = &slots.of_model[node.model];
+    let preparation = Profile::new(model.preparation.clone());
+    let overlaps = |slot: &&ModelSlot| {
+        let device = slots.all[slot.slot as usize].device;
+        graph.devices()[device].prepare == PrepareMode::Overlap
+    };
+    let on_slot = |slot: &ModelSlot| {
+        let (_, declared) = model.ends().nth(slot.end)?;
+        let profile = Profile::new(declared.to_vec())?;
+        Some(match &preparation {
+            // The thread that runs a batch prepares it before.
+            Some(preparation) if !overlaps(&slot) => profile.followed_by(preparation),
+            _ => profile,
+        })
+    };
+    let ends: Vec<Profile> = own.iter().map(on_slot).collect::<Option<_>>()?;
+    let ahead = own.iter().filter(overlaps);
+    let ahead: Vec<SlotId> = ahead.map(|slot| SlotId(slot.slot)).collect();
+    let SlotProfiles { profile, ends } = SlotProfiles::new(ends, &model.batch)?;
+    Some(WorldModule {
+        name: node.name.clone(),
+        profile,
+        ends,
+        batch: model.batch.clone(),
+        pool: match model.scaling_on(own.len()) {
+            Some(rule) => WorldPool::Scaled(Scaling {
+                initial: rule.min_workers,
+                rule,
+                // Workers of the start have left the model in host memory.
+                cold_start: model.opening_times()[1],
+                is_foretold: false,
+            }),
+            None => WorldPool::Shared(own.iter().map(|slot| slot.slot).collect()),
+        },
+        next: edges_from(graph, id),
+        weight: node.weight,
+        overlap: OverlapSpec::on(ahead, own.len(), preparation),
+        model: {
+            let limited = graph.shared_memory(model.device).is_some();
+            limited.then_some(ModelId(node.model as u32))
+        },
+    })
 }
 
 /// Devices whose memory cannot hold all their models.

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use weir_config::{
-    Content, Diagnostics, Entry, Environment, Fields, Spanned, absolute, durations, report_missing, spelling,
+    Content, Diagnostics, Entry, Environment, Fields, Node, Spanned, absolute, durations, report_missing,
+    spelling,
 };
 use weir_graph::{Escalate, OnLate, StageNode};
 use weir_policy::gears::Settle;
@@ -99,25 +100,10 @@ pub(super) fn read(
         items,
         ..model
     };
+    refuse_keys(&fields, diagnostics);
     let Some(list) = fields.entry("cascade") else {
-        for key in ["settle", "on_late", "escalate", "samples"] {
-            if let Some(entry) = fields.entry(key) {
-                let message = format!(
-                    "`{key}` is of modules with a `cascade`, and {} has none",
-                    fields.owner
-                );
-                diagnostics.add(entry.at, message, None);
-            }
-        }
         return vec![first(model(name, &fields, (folder, environment), diagnostics))];
     };
-    for key in MODEL.iter().chain(&["generate"]) {
-        if let Some(entry) = fields.entry(key) {
-            let message = format!("{} has a `cascade`, and `{key}` beside it", fields.owner);
-            let hint = Some("give it to the stages of the cascade".to_owned());
-            diagnostics.add(entry.at, message, hint);
-        }
-    }
     let settles = [("last", Settle::Last), ("surest", Settle::Surest)];
     let lates = [("drop", OnLate::Drop), ("accept", OnLate::Accept)];
     let settle = fields.word("settle", &settles, diagnostics).into_value();
@@ -140,18 +126,7 @@ pub(super) fn read(
     }
     let mut stages: Vec<RawModule> = Vec::with_capacity(list.len());
     for (index, node) in (0..).zip(list) {
-        let entry = Entry {
-            name: "cascade".to_owned(),
-            at: node.at,
-            node: node.clone(),
-        };
-        let owner = format!("stage {} of {}", index + 1, fields.owner);
-        let Some(mut of_stage) = Fields::open(owner, &entry, diagnostics) else {
-            return Vec::new();
-        };
-        let keys: Vec<&str> = STAGE.iter().chain(MODEL).copied().collect();
-        of_stage.expect(&keys, false, diagnostics);
-        let stage = StageNode {
+        let place = StageNode {
             cascade: name.value.clone(),
             index,
             count: list.len() as u32,
@@ -160,12 +135,8 @@ pub(super) fn read(
             on_late: on_late.unwrap_or_default(),
             escalate: escalate.unwrap_or_default(),
         };
-        let certainty = certainty(&of_stage, stage.is_last(), diagnostics);
-        let own = Spanned::new(format!("{}/{}", name.value, index + 1), entry.at);
-        let read = model(own, &of_stage, (folder, environment), diagnostics);
-        let read = RawModule {
-            stage: Some(StageNode { certainty, ..stage }),
-            ..read
+        let Some(read) = stage(node, place, &fields.owner, (folder, environment), diagnostics) else {
+            return Vec::new();
         };
         stages.push(match stages.last() {
             None => first(read),
@@ -180,6 +151,56 @@ pub(super) fn read(
         first.samples = samples;
     }
     stages
+}
+
+/// Reports keys of cascades in a module without one, and keys of a model beside a cascade.
+fn refuse_keys(fields: &Fields<'_>, diagnostics: &mut Diagnostics) {
+    if fields.entry("cascade").is_none() {
+        for key in ["settle", "on_late", "escalate", "samples"] {
+            if let Some(entry) = fields.entry(key) {
+                let message = format!(
+                    "`{key}` is of modules with a `cascade`, and {} has none",
+                    fields.owner
+                );
+                diagnostics.add(entry.at, message, None);
+            }
+        }
+        return;
+    }
+    for key in MODEL.iter().chain(&["generate"]) {
+        if let Some(entry) = fields.entry(key) {
+            let message = format!("{} has a `cascade`, and `{key}` beside it", fields.owner);
+            let hint = Some("give it to the stages of the cascade".to_owned());
+            diagnostics.add(entry.at, message, hint);
+        }
+    }
+}
+
+/// Reads the stage of a cascade at `place`, where its certainty is not yet known; `owner` is the module of the
+/// cascade. `None` if the stage is not a table, which was reported.
+fn stage(
+    node: &Node,
+    place: StageNode,
+    owner: &str,
+    (folder, environment): (&Path, Environment<'_>),
+    diagnostics: &mut Diagnostics,
+) -> Option<RawModule> {
+    let entry = Entry {
+        name: "cascade".to_owned(),
+        at: node.at,
+        node: node.clone(),
+    };
+    let number = place.index + 1;
+    let mut fields = Fields::open(format!("stage {number} of {owner}"), &entry, diagnostics)?;
+    let keys: Vec<&str> = STAGE.iter().chain(MODEL).copied().collect();
+    fields.expect(&keys, false, diagnostics);
+    let certainty = certainty(&fields, place.is_last(), diagnostics);
+    let name = Spanned::new(format!("{}/{number}", place.cascade), entry.at);
+    let read = model(name, &fields, (folder, environment), diagnostics);
+    Some(RawModule {
+        stage: Some(StageNode { certainty, ..place }),
+        ..read
+    })
 }
 
 /// The items of a file of samples that are of this cascade.
@@ -311,7 +332,7 @@ fn batch(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<u32>>
         let Content::List(list) = &node.content else {
             return Err(wanted());
         };
-        let size = |node: &weir_config::Node| match node.content {
+        let size = |node: &Node| match node.content {
             Content::Integer(size) => u32::try_from(size)
                 .ok()
                 .filter(|size| (1..=MAX_ITEMS).contains(size)),

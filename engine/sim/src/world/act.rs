@@ -143,10 +143,8 @@ impl Site<'_> {
         let &RequestInfo {
             id, stream, sent_at, ..
         } = request;
-        let modules = self.spec.modules.len();
         if let Some(stages) = &mut self.stages {
-            let row = id.index() * modules;
-            stages.on_ended(id, outcome == Outcome::Delivered, &self.items[row..row + modules]);
+            stages.on_ended(id, outcome == Outcome::Delivered, self.requests.row(id));
         }
         if let Some(decoders) = &mut self.decoders {
             decoders.on_request_ended((stream, sent_at), outcome == Outcome::Delivered, unused);

@@ -16,8 +16,10 @@ use weir_types::{ModuleId, SlotId, Span, StreamId, Timestamp, Topology};
 use super::booked_cluster::BookedCluster;
 use super::decoders::{Decoders, OBSERVE_INTERVAL};
 use super::pool::WorkerPool;
+use super::request_items::RequestItems;
 use super::sequences::Generated;
 use super::stages::Stages;
+use super::streams::Streams;
 use super::tiles::Tiles;
 use super::{Event, Site, World};
 use crate::cascades::CascadeSpec;
@@ -31,27 +33,21 @@ impl<'a> World<'a> {
         let count = spec.modules.len();
         let control = control_spec(spec);
         let streams = spec.streams.max(1);
+        let own_slos = (0..streams).map(|stream| spec.own_slo(StreamId(stream)));
+        let sampler = DemandSampler::new(spec.demand.clone(), streams, spec.seed);
         let site = Site {
             spec,
             now: Timestamp::ZERO,
             event_queue: EventQueue::default(),
             residency: (!spec.memory.devices.is_empty()).then(ResidencyReport::default),
-            limits: limits(spec, &control),
-            waiting: vec![0; streams as usize],
-            own_slo: (0..streams)
-                .map(|stream| spec.own_slo(StreamId(stream)))
-                .collect(),
             decoders: spec
                 .decoding
                 .map(|decoding| Decoders::new(decoding, streams, spec.slo)),
             stages: Stages::new(&spec.cascades, count, streams),
             tiles: Tiles::new(&spec.cascades),
             shifts: Vec::new(),
-            names_streams: false,
-            frames: 0,
-            sampler: DemandSampler::new(spec.demand.clone(), streams, spec.seed),
-            sent: Vec::new(),
-            items: Vec::new(),
+            streams: Streams::new(limits(spec, &control).into_iter().zip(own_slos)),
+            requests: RequestItems::new(sampler, count),
             timeline: Timeline::new(count),
             pools: spec
                 .modules

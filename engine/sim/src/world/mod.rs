@@ -14,6 +14,7 @@ mod decoding;
 mod generated;
 mod pipelines;
 mod pool;
+mod request_items;
 mod requests;
 mod running;
 mod scaling;
@@ -23,6 +24,7 @@ mod sequences;
 mod sessions;
 mod simulate;
 mod stages;
+mod streams;
 mod tiles;
 
 use std::collections::BTreeMap;
@@ -30,10 +32,9 @@ use std::collections::BTreeMap;
 use rand_pcg::Pcg64Mcg;
 use weir_control::{Address, BatchEnd, Controller, GEAR_INTERVAL, GearMessage, Message, ModuleMessage};
 use weir_policy::reservations::BookingId;
-use weir_policy::{ConcurrencyLimit, ResidencyReport, SlotEvent};
+use weir_policy::{ResidencyReport, SlotEvent};
 use weir_types::{BatchId, ModuleId, SlotId, Span, StreamId, Timestamp};
 
-use crate::demand::DemandSampler;
 use crate::event_queue::EventQueue;
 use crate::spec::{WorldPool, WorldSpec};
 use crate::timeline::Timeline;
@@ -42,9 +43,11 @@ use booked_cluster::BookedCluster;
 pub use build::control_spec;
 use decoders::Decoders;
 use pool::WorkerPool;
+use request_items::RequestItems;
 use sequences::Generated;
 pub use simulate::{SimulationResult, simulate, simulate_streams};
 use stages::Stages;
+use streams::Streams;
 use tiles::Tiles;
 
 /// Modules look at their load this often.
@@ -128,20 +131,8 @@ struct Site<'a> {
     tiles: Tiles,
     /// Gear shifts so far.
     shifts: Vec<Shift>,
-    /// True if the stream of each request is known.
-    names_streams: bool,
-    /// Number of frames sent so far, decoded or not.
-    frames: u64,
-    limits: Vec<ConcurrencyLimit>,
-    /// By stream: frames that wait at the source, as their stream is at its limit.
-    waiting: Vec<u64>,
-    /// SLO of each stream that has its own.
-    own_slo: Vec<Option<Span>>,
-    sampler: DemandSampler,
-    /// Sending time of each request.
-    sent: Vec<Timestamp>,
-    /// Number of items of every request at every module, one row per request.
-    items: Vec<u8>,
+    streams: Streams,
+    requests: RequestItems,
     timeline: Timeline,
     pools: Vec<WorkerPool>,
     /// End of the last run on each slot that prepares ahead: of a shared slot, or of a module's own.
@@ -246,7 +237,7 @@ impl<'a> World<'a> {
                 self.tell_all(|site, messages| site.on_stream_changed(index, messages));
             }
             Event::HasRoom(stream) => self.admit_waiting(stream),
-            Event::SourcesStopped => self.site.waiting.fill(0),
+            Event::SourcesStopped => self.site.streams.forget_all_waiting(),
             Event::Tick => self.tick(),
         }
     }

@@ -2,7 +2,7 @@
 
 use weir_control::{BooksMessage, EgressMessage, Message, ModuleMessage, RequestInfo};
 use weir_policy::Admission;
-use weir_types::{DropReason, ModuleId, RequestId, StreamId, Timestamp};
+use weir_types::{DropReason, ModuleId, StreamId, Timestamp};
 
 use super::{Event, Site, World};
 use crate::spec::WorldPool;
@@ -13,11 +13,7 @@ impl World<'_> {
     pub(super) fn on_arrival(&mut self, stream: Option<StreamId>) {
         let site = &mut self.site;
         site.events += 1;
-        let streams = site.spec.streams.max(1);
-        let in_turn = (site.frames % u64::from(streams)) as u32;
-        site.frames += 1;
-        site.names_streams = stream.is_some();
-        let stream = StreamId(stream.map_or(in_turn, |stream| stream.0.min(streams - 1)));
+        let stream = site.streams.on_frame(stream);
         if site.decoders.is_some() {
             self.on_frame(stream);
         } else {
@@ -30,7 +26,7 @@ impl World<'_> {
     /// the limit, and is sent once it is admitted.
     pub(super) fn admit(&mut self, stream: StreamId, sent_at: Timestamp) {
         if self.site.spec.is_lossless(stream) {
-            self.site.waiting[stream.index()] += 1;
+            self.site.streams.wait(stream);
             return self.admit_waiting(stream);
         }
         self.send(stream, sent_at);
@@ -38,9 +34,7 @@ impl World<'_> {
 
     /// Admits the frames of a lossless stream that wait, as far as there is room.
     pub(super) fn admit_waiting(&mut self, stream: StreamId) {
-        let place = stream.index();
-        while self.site.waiting[place] > 0 && self.site.limits[place].has_room() {
-            self.site.waiting[place] -= 1;
+        while self.site.streams.take_waiting(stream) {
             self.send(stream, self.site.now);
         }
     }
@@ -59,8 +53,7 @@ impl World<'_> {
 impl Site<'_> {
     /// A request of a stream has ended: a frame that waits for that may come.
     pub(super) fn free_place(&mut self, stream: StreamId, sent_at: Timestamp) {
-        self.limits[stream.index()].on_ended(self.now.since(sent_at));
-        if self.waiting[stream.index()] > 0 {
+        if self.streams.on_ended(stream, self.now.since(sent_at)) {
             self.event_queue.push(self.now, Event::HasRoom(stream));
         }
     }
@@ -68,26 +61,23 @@ impl Site<'_> {
     /// A request that was sent at `sent_at`, and why it is not admitted.
     fn new_request(&mut self, stream: StreamId, sent_at: Timestamp) -> (RequestInfo, Option<DropReason>) {
         let request = RequestInfo {
-            id: RequestId(self.sent.len() as u64),
+            id: self.requests.next_id(),
             stream,
             sent_at,
-            slo: self.own_slo[stream.index()],
+            slo: self.streams.own_slo(stream),
             droppable: !self.spec.is_lossless(stream),
             route: 0,
         };
-        let row = self.items.len();
-        self.items.resize(row + self.spec.modules.len(), 1);
-        self.sampler.draw(stream.0, &mut self.items[row..]);
-        self.tiles.fill(stream, &mut self.items[row..]);
-        self.sent.push(sent_at);
+        let items = self.requests.add(stream, sent_at);
+        self.tiles.fill(stream, items);
         self.timeline.on_sent(sent_at);
         if let Some(stages) = &mut self.stages {
-            stages.on_request(stream, self.names_streams);
+            stages.on_request(stream, self.streams.are_named());
             // What comes there is seen as it does.
             let later = self.spec.cascades.later_stages();
-            later.for_each(|module| self.items[row + module] = 0);
+            later.for_each(|module| items[module] = 0);
         }
-        match self.limits[stream.index()].admit(true) {
+        match self.streams.admit(stream) {
             Admission::Drop(reason) => (request, Some(reason)),
             Admission::Enter | Admission::Wait => (request, None),
         }
@@ -96,8 +86,7 @@ impl Site<'_> {
     /// Number of items that a request brings to a module. A later stage of a cascade gets the items of which
     /// the stages before it were not certain.
     pub(super) fn items_at(&mut self, module: ModuleId, request: &RequestInfo) -> u8 {
-        let row = request.id.index() * self.spec.modules.len();
-        let brought = &mut self.items[row + module.index()];
+        let brought = &mut self.requests.row_mut(request.id)[module.index()];
         let Some(stages) = &mut self.stages else {
             return *brought;
         };
@@ -108,9 +97,7 @@ impl Site<'_> {
 
     /// Pools whose workers follow the items of requests learn of those that the last request will bring.
     fn foretell(&self, messages: &mut Vec<Message>) {
-        let modules = self.spec.modules.len();
-        let brought = &self.items[self.items.len() - modules..];
-        let brought = (0..).map(ModuleId).zip(brought);
+        let brought = (0..).map(ModuleId).zip(self.requests.last_row());
         messages.extend(brought.filter_map(|(module, items)| self.foretold(module, u32::from(*items))));
     }
 

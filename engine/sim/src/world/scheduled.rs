@@ -2,7 +2,7 @@
 
 use weir_control::{BooksMessage, Message};
 use weir_policy::ModuleEvent;
-use weir_types::{ModuleId, StreamId};
+use weir_types::ModuleId;
 
 use super::Site;
 use crate::scheduled::ChangeKind;
@@ -17,32 +17,18 @@ impl Site<'_> {
         let stream = change.stream;
         match change.kind {
             ChangeKind::Added | ChangeKind::Resumed => {}
-            ChangeKind::Paused => self.forget_waiting(stream),
+            ChangeKind::Paused => self.streams.forget_waiting(stream),
             ChangeKind::Removed => {
-                self.forget_waiting(stream);
+                self.streams.forget_waiting(stream);
                 messages.push(Message::Books(BooksMessage::RemoveStream(stream)));
             }
-            ChangeKind::Slo(slo) => {
-                if let Some(own) = self.own_slo.get_mut(stream.index()) {
-                    *own = slo;
-                }
-                if let Some(limit) = self.limits.get_mut(stream.index()) {
-                    limit.set_slo(slo.unwrap_or(self.spec.slo));
-                }
-            }
+            ChangeKind::Slo(slo) => self.streams.set_slo(stream, slo, self.spec.slo),
             ChangeKind::Share(share) => {
                 for module in (0..self.spec.modules.len() as u32).map(ModuleId) {
                     let changed = ModuleEvent::StreamShareChanged { stream, share };
                     self.send(Message::fact(module, changed), messages);
                 }
             }
-        }
-    }
-
-    /// Frames that wait at the source of a stream are never sent.
-    fn forget_waiting(&mut self, stream: StreamId) {
-        if let Some(waiting) = self.waiting.get_mut(stream.index()) {
-            *waiting = 0;
         }
     }
 }

@@ -74,9 +74,10 @@ fn simulate_world(
     let World {
         controller, mut site, ..
     } = world;
-    let first = site.sent.first().copied().unwrap_or_default();
+    let sent = site.requests.sent();
+    let first = sent.first().copied().unwrap_or_default();
     // A rate is taken over the time of sending: what follows it is only the last requests coming out.
-    let duration = site.sent.last().map_or(Span::ZERO, |last| last.since(first));
+    let duration = sent.last().map_or(Span::ZERO, |last| last.since(first));
     let mut stats = controller.books().stats().clone();
     for (module, machine) in (0..).map(ModuleId).zip(controller.modules()) {
         stats.modules.insert(module, machine.stats());
@@ -92,7 +93,7 @@ fn simulate_world(
     let mut report = stats.report(run, controller.books().ledger(), &streams, &modules);
     for (stream, name) in (0..).map(StreamId).zip(&streams) {
         if let Some(report) = report.streams.get_mut(name) {
-            report.slo_ms = site.own_slo[stream.index()].map(Span::as_millis_f64);
+            report.slo_ms = site.streams.own_slo(stream).map(Span::as_millis_f64);
         }
     }
     report.accuracy = site.stages.as_ref().and_then(Stages::accuracy);
@@ -106,6 +107,7 @@ fn simulate_world(
         .reservations()
         .map(|machine| machine.accuracy().report());
     let usage = site.cluster.take().zip(controller.reservations());
+    let (arrivals, items) = site.requests.into_parts();
     SimulationResult {
         report,
         shifts: site.shifts,
@@ -113,8 +115,8 @@ fn simulate_world(
             probes: machine.policy().reservations().probes(),
             ..cluster.usage
         }),
-        arrivals: site.sent,
-        items: site.items,
+        arrivals,
+        items,
         workers: site.pools.into_iter().map(|pool| pool.history).collect(),
         timeline: site.timeline,
         events: site.events,

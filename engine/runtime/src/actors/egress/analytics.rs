@@ -96,7 +96,7 @@ impl Egress {
             return;
         }
         let mut notices: Vec<(&SinkView, Arc<Notice>)> = Vec::new();
-        for sink in &mut self.sinks {
+        for sink in self.sinks.iter_mut() {
             let view = sink.views.get(&graph);
             let Some(view) = view.filter(|view| view.streams.contains(&stream.0)) else {
                 continue;

@@ -27,18 +27,16 @@ impl Handler<SwapGraph> for Egress {
         for (name, view, opened) in sinks {
             if let Some(handle) = opened {
                 let views = BTreeMap::from([(number, view)]);
-                self.sinks.push(SinkRoute { name, handle, views });
-            // The one before it of that name is of graphs that are drained.
-            } else if let Some(sink) = self.sinks.iter_mut().rev().find(|sink| sink.name == name) {
+                self.sinks.add(SinkRoute { name, handle, views });
+            } else if let Some(sink) = self.sinks.last_named(&name) {
                 sink.views.insert(number, view);
             }
         }
         for (name, settings) in sink_settings {
-            if let Some(sink) = self.sinks.iter().rev().find(|sink| sink.name == name) {
+            if let Some(sink) = self.sinks.last_named(&name) {
                 sink.handle.send_settings(settings);
             }
         }
-        self.wants_notices = self.sinks.iter().any(|sink| sink.handle.wants_notices());
     }
 }
 
@@ -54,15 +52,7 @@ impl Handler<DropGraph> for Egress {
 impl Egress {
     /// Takes a graph down: nothing of it is on its way to sinks.
     pub(super) fn drop_graph(&mut self, number: u32) {
-        for sink in &mut self.sinks {
-            sink.views.remove(&number);
-        }
-        let now = self.clock.now();
-        for mut sink in self.sinks.extract_if(.., |sink| sink.views.is_empty()) {
-            sink.handle.close(now);
-            self.closed_sinks.push((sink.name, sink.handle));
-        }
-        self.wants_notices = self.sinks.iter().any(|sink| sink.handle.wants_notices());
+        self.sinks.drop_graph(number, self.clock.now());
     }
 }
 

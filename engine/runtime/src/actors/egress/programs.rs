@@ -110,7 +110,7 @@ impl Egress {
         let (request, found) = (&frame.request, &frame.found);
         let now = self.clock.now();
         let mut deliveries: Vec<(&SinkView, bool, Arc<Delivery>)> = Vec::new();
-        for SinkRoute { handle, views, .. } in &mut self.sinks {
+        for SinkRoute { handle, views, .. } in self.sinks.iter_mut() {
             let view = views.get(&request.route.graph);
             let Some(view) = view.filter(|view| view.streams.contains(&request.stream.0)) else {
                 continue;

@@ -1,5 +1,7 @@
 //! Streams of the egress: they begin, change their state, end, and are removed while the run goes on.
 
+use std::sync::Arc;
+
 use actix::Handler;
 use weir_control::{EgressMessage, Message};
 use weir_flow::StreamState;
@@ -8,8 +10,8 @@ use weir_types::{StreamId, invariant};
 
 use super::Egress;
 use crate::actors::messages::{
-    AbandonStream, AddStream, ControlMessage, EndWhenIdle, RemoveStream, SceneEnded, SetStreamSlo,
-    StreamEnded, StreamPaused, StreamStateChanged,
+    AbandonStream, AddStream, ControlMessage, EndWhenIdle, RemoveStream, RemovedStream, SceneEnded,
+    SetStreamSlo, StreamEnded, StreamPaused, StreamStateChanged,
 };
 use crate::actors::stream_table::{StreamEntry, StreamSummary};
 use crate::telemetry;
@@ -84,18 +86,22 @@ impl Egress {
         self.reorder.remove_stream(stream);
         self.progress.on_stream_removed(stream);
         telemetry::record_stream_removed(&entry.name);
-        for sink in &mut self.sinks {
+        let pending = Arc::new(());
+        for sink in self.sinks.iter_mut() {
             let mut was_shown = false;
             for view in sink.views.values_mut() {
                 was_shown |= view.streams.remove(&stream.0);
             }
             if was_shown {
-                sink.handle.send_stream_removed(&entry.name);
+                sink.handle.send_stream_removed(&entry.name, &pending);
             }
         }
         if let Some(removed) = entry.removed {
             // There is no receiver where the run failed meanwhile.
-            let _ = removed.send(report);
+            let _ = removed.send(RemovedStream {
+                report,
+                sinks: Arc::downgrade(&pending),
+            });
         }
         self.signal_if_idle();
     }
@@ -243,7 +249,7 @@ impl Handler<EndWhenIdle> for Egress {
     type Result = ();
 
     fn handle(&mut self, _: EndWhenIdle, _context: &mut Self::Context) {
-        self.until_stopped = false;
+        self.run_end.end_when_idle();
         self.signal_if_idle();
     }
 }

@@ -9,7 +9,7 @@ use weir_control::{Act, Address, BooksMessage, Effect, Message, ModuleMessage, P
 use weir_flow::RequestResults;
 use weir_partition::wire::BatchKey;
 use weir_policy::reservations::WorkerReport;
-use weir_policy::{ModuleStats, Outcome, QueuesReport, SlotEvent};
+use weir_policy::{ModuleStats, Outcome, QueuesReport, SlotEffect, SlotEvent};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, SlotId, Span, Timestamp};
 
 use super::losses::LossCounts;
@@ -355,6 +355,62 @@ impl Site {
             } => {
                 self.with(module, |site, _| site.dispatch(batch, slices));
             }
+            Effect::Published(module, Published::State(state)) => {
+                self.with(module, |site, _| site.on_published(&state));
+            }
+            Effect::StageSet {
+                module,
+                stream,
+                setting,
+            } => {
+                let site = self.modules.get_mut(module.index());
+                if let Some(settings) = site.and_then(|site| site.settings.as_mut()) {
+                    settings.set(stream, setting);
+                }
+            }
+            Effect::StagesUnset(stream) => {
+                let settings = self.modules.iter_mut().filter_map(|site| site.settings.as_mut());
+                settings.for_each(|settings| settings.unset(stream));
+            }
+            Effect::Shifted { gear, rate, stream } => {
+                let of = stream.map(|stream| stream.0);
+                tracing::info!(gear, rate, stream = of, "another gear is in force");
+            }
+            Effect::Session(effect) => answers.extend(self.act_on_session(effect)),
+            Effect::OpenWorker { module, slot } => answers.extend(self.change_worker(module, slot, true)),
+            Effect::CloseWorker { module, slot } => answers.extend(self.change_worker(module, slot, false)),
+            Effect::TakenOut(slot) => {
+                tracing::error!(
+                    slot = slot.0,
+                    "too many batches lost; the slot is out of use for {} s",
+                    self.cooldown.as_secs_f64()
+                );
+                self.on_slot_down(slot);
+            }
+            Effect::SetTimer { of, at } => self.timers.push((of, at)),
+            Effect::Carry {
+                message: Message::Books(message),
+                ..
+            } => self.carry_to_books(&message),
+            Effect::BatchOver { module, batch, .. } => {
+                self.with(module, |site, _| site.on_batch_over(batch));
+            }
+            Effect::Published(_, Published::FanOut(_)) => {}
+            effect => self.act_on_sequence(effect, answers),
+        }
+    }
+
+    /// Carries out an effect of the arbiter on a session; gives the answer where its worker is gone.
+    fn act_on_session(&self, effect: SlotEffect) -> Option<Message> {
+        let (clock, began) = (self.shared.clock, self.decision_began);
+        let event = self.sessions.act(effect, || clock.now().since(began))?;
+        self.sessions.on_changed(&event);
+        Some(Message::Slots(event))
+    }
+
+    /// Carries out an effect on the sequences that a model generates.
+    fn act_on_sequence(&mut self, effect: Effect, answers: &mut Vec<Message>) {
+        match effect {
             Effect::Place {
                 module,
                 slot,
@@ -391,54 +447,6 @@ impl Site {
                     answers.extend(self.on_step_done(lost));
                 }
             }
-            Effect::Published(module, Published::State(state)) => {
-                self.with(module, |site, _| site.on_published(&state));
-            }
-            Effect::StageSet {
-                module,
-                stream,
-                setting,
-            } => {
-                let site = self.modules.get_mut(module.index());
-                if let Some(settings) = site.and_then(|site| site.settings.as_mut()) {
-                    settings.set(stream, setting);
-                }
-            }
-            Effect::StagesUnset(stream) => {
-                let settings = self.modules.iter_mut().filter_map(|site| site.settings.as_mut());
-                settings.for_each(|settings| settings.unset(stream));
-            }
-            Effect::Shifted { gear, rate, stream } => {
-                let of = stream.map(|stream| stream.0);
-                tracing::info!(gear, rate, stream = of, "another gear is in force");
-            }
-            Effect::Session(effect) => {
-                let (clock, began) = (self.shared.clock, self.decision_began);
-                let answer = self.sessions.act(effect, || clock.now().since(began));
-                if let Some(event) = answer {
-                    self.sessions.on_changed(&event);
-                    answers.push(Message::Slots(event));
-                }
-            }
-            Effect::OpenWorker { module, slot } => answers.extend(self.change_worker(module, slot, true)),
-            Effect::CloseWorker { module, slot } => answers.extend(self.change_worker(module, slot, false)),
-            Effect::TakenOut(slot) => {
-                tracing::error!(
-                    slot = slot.0,
-                    "too many batches lost; the slot is out of use for {} s",
-                    self.cooldown.as_secs_f64()
-                );
-                self.on_slot_down(slot);
-            }
-            Effect::SetTimer { of, at } => self.timers.push((of, at)),
-            Effect::Carry {
-                message: Message::Books(message),
-                ..
-            } => self.carry_to_books(&message),
-            Effect::BatchOver { module, batch, .. } => {
-                self.with(module, |site, _| site.on_batch_over(batch));
-            }
-            Effect::Published(_, Published::FanOut(_)) => {}
             effect => self.act_on_plan(effect, answers),
         }
     }
