@@ -32,6 +32,8 @@ fn an_archive_has_the_packets_from_the_first_key_frame_within_its_hours_to_their
     assert!((75..=150).contains(&recorded), "{recorded}");
     let counts = archive.counts();
     assert_eq!((counts["packets"], counts["packets_lost"]), (recorded, 0));
+    // All others were left out.
+    assert_eq!(counts["outside_hours"], 300 - recorded);
     assert!(archive.packets_lost().is_empty(), "nothing failed: {counts:?}");
 }
 
@@ -74,6 +76,7 @@ fn clips_are_of_incidents_that_begin_within_the_hours() {
     clips.finish().unwrap();
     let counts = clips.counts();
     assert_eq!((counts["incidents"], counts["clips"]), (1, 1), "{counts:?}");
+    assert_eq!(counts["outside_hours"], 1, "the second incident");
     let videos = videos(folder.path());
     assert_eq!(videos.len(), 1, "{videos:?}");
     assert!(videos[0].to_string_lossy().ends_with("gate-1.mp4"), "{videos:?}");

@@ -7,13 +7,17 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use weir_flow::{
-    Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Object, Operator, Points, Rect, Region,
-    RequestResults, Sink, SinkError, SinkFactory,
+    Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Notice, Object, Operator, Points, Rect, Region,
+    RequestResults, Sink, SinkError, SinkFactory, StopFlag,
 };
+use weir_runtime::{Assembly, Engine, RunOptions};
 
 use crate::common::box_camera::BoxCamera;
 use crate::common::gates::run_gated;
-use crate::common::{Parts, as_fast_as_it_goes, assemble, catalog_with_sink, graph, run};
+use crate::common::{
+    Parts, as_fast_as_it_goes, assemble, at_own_pace, catalog_with_sink, check_books, graph, run, stream,
+    wait_until,
+};
 
 const GRAPH: &str = r#"
     [app]
@@ -154,13 +158,12 @@ fn gate_outside_its_schedule_looks_at_every_frame() {
     assert_eq!(finder.0.lock().unwrap().len() as u64, FRAMES);
 }
 
-#[test]
-fn frames_outside_the_schedule_of_a_source_are_still_and_no_model_sees_them() {
-    let (finder, kept) = (Finder::default(), Kept::default());
+/// The camera of [`GRAPH`] at times at which it is not analysed.
+fn outside_its_schedule(finder: &Finder, events: Box<dyn SinkFactory>) -> Assembly {
     let parts = Parts {
         sources: vec![("camera", Box::new(CAMERA))],
         operators: vec![("look", Arc::new(finder.clone()))],
-        sinks: vec![("events", Box::new(kept.clone()))],
+        sinks: vec![("events", events)],
         ..Parts::default()
     };
     let catalog = Catalog {
@@ -168,7 +171,80 @@ fn frames_outside_the_schedule_of_a_source_are_still_and_no_model_sees_them() {
         ..catalog_with_sink("kept")
     };
     let text = GRAPH.replace("gate = \"motion\"", &format!("active = {NEVER}"));
-    let run = run(assemble(graph(&text, &catalog), parts), &as_fast_as_it_goes());
+    assemble(graph(&text, &catalog), parts)
+}
+
+/// First frame, number of frames and media time of each notice of still frames.
+#[derive(Clone, Default)]
+struct StillNotices(Arc<Mutex<Vec<(u64, u64, f64)>>>);
+
+impl SinkFactory for StillNotices {
+    fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Sink for StillNotices {
+    fn accept(&mut self, _delivery: &Delivery) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn on_notice(&mut self, notice: &Notice) -> Result<(), SinkError> {
+        if let Notice::Still {
+            frame,
+            frames,
+            pts_ms,
+            ..
+        } = notice
+        {
+            self.0.lock().unwrap().push((*frame, *frames, *pts_ms));
+        }
+        Ok(())
+    }
+
+    fn wants_notices(&self) -> bool {
+        true
+    }
+
+    fn finish(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn sinks_get_one_notice_of_ten_seconds_outside_the_schedule() {
+    let notices = StillNotices::default();
+    let assembly = outside_its_schedule(&Finder::default(), Box::new(notices.clone()));
+    let counts = run(assembly, &as_fast_as_it_goes()).requests;
+    assert_eq!((counts.arrived, counts.still), (FRAMES, FRAMES), "{counts:?}");
+    let notices = notices.0.lock().unwrap();
+    assert!(notices.len() <= 4, "{notices:?}");
+    let mut next = 0;
+    for (frame, frames, pts_ms) in &*notices {
+        assert_eq!(*frame, next);
+        assert!((pts_ms - next as f64 * 40.0).abs() < 1.0, "{notices:?}");
+        next += frames;
+    }
+    assert_eq!(next, FRAMES);
+}
+
+#[test]
+fn camera_outside_its_schedule_is_live_and_marked() {
+    let assembly = outside_its_schedule(&Finder::default(), Box::new(Kept::default()));
+    let options = RunOptions {
+        until_stopped: true,
+        ..at_own_pace(None)
+    };
+    let handle = Engine::start(assembly, options, &StopFlag::default()).unwrap();
+    wait_until(&handle, |now| stream(now, "camera").outside_schedule);
+    check_books(&handle.stop().unwrap());
+}
+
+#[test]
+fn frames_outside_the_schedule_of_a_source_are_still_and_no_model_sees_them() {
+    let (finder, kept) = (Finder::default(), Kept::default());
+    let assembly = outside_its_schedule(&finder, Box::new(kept.clone()));
+    let run = run(assembly, &as_fast_as_it_goes());
     let counts = run.requests;
     assert_eq!((counts.arrived, counts.still), (FRAMES, FRAMES), "{counts:?}");
     assert_eq!((counts.delivered, counts.late), (0, 0), "{counts:?}");

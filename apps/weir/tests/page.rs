@@ -138,6 +138,23 @@ fn a_camera_is_seen_with_what_was_found_in_it() {
     assert!(report["sinks"]["(page)"].is_null(), "{}", report["sinks"]);
 }
 
+#[test]
+fn camera_outside_its_schedule_is_shown_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    clip(folder.path(), "live-room.mp4");
+    let source = "uri = \"clip.mp4\"\nmode = \"live\"\nloop = true\nactive = { except = [\"1970-01-01..2999-12-31\"] }";
+    let graph = GRAPH.replace("uri = \"emulated:uniform?rate=50\"", source);
+    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
+    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/", service.at));
+    browser.wait_until(&tile_has("steady", "Not analysed now"));
+    browser.wait_until("(document.querySelector('video')?.currentTime ?? 0) > 1");
+    assert_eq!(browser.accessibility(), [""; 0]);
+    assert_clean(&browser, &service);
+    service.drain();
+}
+
 /// The street with what happens in it: a zone, a line, and the four points of `speed`.
 const STREET: &str = r#"
 [app]

@@ -98,6 +98,34 @@ fn drawn_zone_is_saved_into_the_file_and_undone() {
 }
 
 #[test]
+fn dollar_signs_of_forms_are_doubled_unless_they_begin_a_variable() {
+    let service = Service::start(&[]);
+    let browser = Browser::start(1280, 900);
+    browser.open(&format!("http://{}/#edit?pane=text", service.at));
+    browser.wait_until("document.querySelector('.edit-status').textContent === 'As in the file'");
+    let call = |function: &str, text: &str| {
+        browser.value(&format!(
+            "import('http://{}/page/edit_variables.js').then(module => module.{function}({}))",
+            service.at,
+            serde_json::json!(text)
+        ))
+    };
+    for (form, file) in [
+        ("a$2", "a$$2"),
+        ("$$", "$$$$"),
+        ("${TOKEN}", "${TOKEN}"),
+        ("${TOKEN:-x y}$", "${TOKEN:-x y}$$"),
+        ("$${TOKEN}", "$${TOKEN}"),
+        ("${5}", "$${5}"),
+    ] {
+        assert_eq!(call("toFile", form), file);
+        assert_eq!(call("fromFile", file), form);
+    }
+    // A device on the network must not read variables of the engine.
+    assert_eq!(call("literal", "rtsp://x/${HOME}?$2"), "rtsp://x/$${HOME}?$2");
+}
+
+#[test]
 fn camera_that_is_found_fills_the_form() {
     let camera = Camera::new(Wants::Token).start();
     let service = Service::start(&["--allow-any-source"]);
@@ -116,6 +144,11 @@ fn camera_that_is_found_fills_the_form() {
     assert_eq!(value("name"), "front-door");
     assert_eq!(value("uri"), "rtsp://127.0.0.1:554/main?a=1&b=$2");
     assert_eq!(browser.accessibility(), [""; 0]);
+    browser.click("#edit-camera-form button.primary");
+    browser.wait_until("document.getElementById('edit-diff').innerText.includes('/main?a=1&b=$$2')");
+    browser.value("window.scrollTo(0, 0)");
+    browser.click("#edit-discard");
+    browser.wait_until("document.getElementById('edit-discard').disabled");
     // An emulated stream has no picture to draw on, which is on the console; nothing else is.
     let missing = browser.errors();
     assert!(

@@ -145,6 +145,9 @@ fn add_found_camera(browser: &Browser, address: &str) {
     browser.click("#edit-camera-form button.primary");
     browser.wait_until(&diff_has("[cameras.street]"));
     save(browser);
+    // The picture comes by itself once the camera is live.
+    browser.click("[data-pane=draw]");
+    browser.wait_until("(document.querySelector('.edit-canvas img')?.naturalWidth ?? 0) > 100");
     open_view(browser, "live");
     browser.wait_until(&tile_has("street", "live"));
     // The page asked before it had a session, and for a picture before the camera ran.

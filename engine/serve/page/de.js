@@ -138,6 +138,7 @@ export const DE = {
   "Live video was cut off.": "Das Live-Video ist abgebrochen.",
   "The browser is too slow for this video.": "Der Browser ist zu langsam für dieses Video.",
   "The picture stood still and is loaded anew.": "Das Bild stand still und wird neu geladen.",
+  "Not analysed now: outside its schedule.": "Wird jetzt nicht ausgewertet: außerhalb des Zeitplans.",
   "The picture has not changed at all for {time}, although the camera sends frames. Restart the camera.":
     "Das Bild hat sich seit {time} gar nicht verändert, obwohl die Kamera Bilder sendet. Starten Sie die Kamera neu.",
   "The browser does not take this video: {error}.": "Der Browser nimmt dieses Video nicht an: {error}.",

@@ -74,7 +74,7 @@ export const ENGINE = {
   "Frames per second that were delivered within their latency objective, and their share of all frames that ended.": "Bilder je Sekunde, die innerhalb ihres Latenzziels geliefert wurden, und ihr Anteil an allen abgeschlossenen.",
   "Goodput as a line. Below it the last ten seconds: delivered in time (accent), late (amber), dropped (red).": "Goodput als Linie. Darunter die letzten zehn Sekunden: rechtzeitig geliefert (blau), spät (gelb), verworfen (rot).",
   "Arrived, late, dropped": "Eingetroffen, spät, verworfen",
-  "Frames per second over the last ten seconds. Every frame that arrives is delivered, late, dropped, still (nothing had changed in it), or in flight.": "Bilder je Sekunde über die letzten zehn Sekunden. Jedes Bild wird geliefert, ist spät, verworfen, unverändert oder noch unterwegs.",
+  "Frames per second over the last ten seconds. Every frame that arrives is delivered, late, dropped, still (nothing had changed in it, or its camera is outside its schedule), or in flight.": "Bilder je Sekunde über die letzten zehn Sekunden. Jedes Bild wird geliefert, ist spät, verworfen, ruhend (unverändert, oder die Kamera ist außerhalb ihrer Zeiten) oder noch unterwegs.",
   "From arrival to delivery: 95 of 100 frames took less, since the start.": "Vom Eintreffen bis zur Lieferung: 95 von 100 Bildern brauchten weniger, seit dem Start.",
   "Engines": "Engines",
   "The engines that share the cameras of the graph, as this engine sees them. Each engine has a page of its own cameras.": "Die Engines, die sich die Kameras des Graphen teilen, wie diese Engine sie sieht. Jede hat eine Seite mit ihren eigenen Kameras.",

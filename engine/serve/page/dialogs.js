@@ -2,6 +2,7 @@
 
 import { addStream, removeStream, session, signIn, signOut } from "./api.js";
 import { byId, el } from "./dom.js";
+import { toFile } from "./edit_variables.js";
 import { t } from "./texts.js";
 
 function showError(id, message) {
@@ -35,7 +36,8 @@ function keys(form) {
   const stream = {};
   for (const key of ["name", "uri", "like", "group", "slo"]) {
     const value = data.get(key).trim();
-    if (value) stream[key] = value;
+    // Variables are substituted in all texts but the name.
+    if (value) stream[key] = key === "name" ? value : toFile(value);
   }
   for (const key of ["weight", "reserve"]) {
     if (data.get(key)) stream[key] = Number(data.get(key));

@@ -25,7 +25,6 @@ export class Edit {
   #number = 0;
   /** Requests one after the other: each begins with the text that the one before left. */
   #queue = Promise.resolve();
-  #cameras = "";
 
   constructor(root, app) {
     this.root = root;
@@ -94,12 +93,8 @@ export class Edit {
   }
 
   update(state) {
-    const names = state.streams.map(({ name }) => name);
-    const key = names.join("\n");
     // A picture is asked for only where it is seen.
-    if (key === this.#cameras || this.root.hidden) return;
-    this.#cameras = key;
-    this.panes.draw.setCameras(names);
+    if (!this.root.hidden) this.panes.draw.setStreams(state.streams);
   }
 
   /** Reads the file anew; what was not saved is lost. */

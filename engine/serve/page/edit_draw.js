@@ -4,12 +4,18 @@ import { streamPicture } from "./api.js";
 import { el, setText } from "./dom.js";
 import { EditCanvas } from "./edit_canvas.js";
 import { added, cameraNames, cameraPath, freeName, moved, removed, ruled, shapesOf, sinksOf, withKey, words } from "./edit_shapes.js";
+import { fromFile, toFile } from "./edit_variables.js";
 import { t } from "./texts.js";
 
 const field = (text, input) => el("label", {}, el("span", { text }), input);
 
 export class DrawPane {
   #running = [];
+  /** Names of the cameras that are live; `null` before the first state of the engine. */
+  #live = null;
+  /** Whether the camera was live when it was asked for a picture; `undefined` where that is not known yet. */
+  #wasLive;
+  #hasFailed = false;
   #shapes = [];
   #selected = -1;
   #camera = "";
@@ -44,10 +50,16 @@ export class DrawPane {
     this.#showHint(false);
   }
 
-  /** The names of all cameras that run. */
-  setCameras(names) {
-    this.#running = names;
-    this.#showCameras();
+  /** Streams of the engine. A camera that was asked for a picture too early is asked again once it is live. */
+  setStreams(streams) {
+    const names = streams.map(({ name }) => name);
+    this.#live = new Set(streams.filter(({ state }) => state === "live").map(({ name }) => name));
+    this.#wasLive ??= this.#live.has(this.#camera);
+    if (names.join("\n") !== this.#running.join("\n")) {
+      this.#running = names;
+      this.#showCameras();
+    }
+    if (this.#hasFailed && !this.#wasLive && this.#live.has(this.#camera)) this.#takePicture();
   }
 
   want(name) {
@@ -95,6 +107,7 @@ export class DrawPane {
   async #takePicture() {
     const name = this.#camera;
     if (!name || !this.isOpen) return;
+    [this.#wasLive, this.#hasFailed] = [this.#live?.has(name), false];
     this.again.disabled = true;
     try {
       const picture = await streamPicture(name);
@@ -106,11 +119,12 @@ export class DrawPane {
       this.#trouble = "";
     } catch (error) {
       if (name !== this.#camera) return;
+      this.#hasFailed = true;
       this.canvas.image.hidden = true;
       this.#trouble = t("No picture: {reason}", { reason: error.message });
     } finally {
       this.again.disabled = false;
-      this.#showHint(false);
+      this.#showHint(!this.done.hidden);
     }
   }
 
@@ -196,7 +210,7 @@ export class DrawPane {
   }
 
   #classes(shape) {
-    const before = Array.isArray(shape.value.classes) ? shape.value.classes.join(", ") : "";
+    const before = Array.isArray(shape.value.classes) ? shape.value.classes.map(String).map(fromFile).join(", ") : "";
     const change = ({ target }) => {
       const classes = words(target.value);
       this.#change(withKey(shape, "classes", classes.length ? classes : null));
@@ -226,7 +240,7 @@ export class DrawPane {
     const sinks = sinksOf(this.#graph).map((sink) => el("input", { type: "checkbox", value: sink }));
     const submit = (event) => {
       event.preventDefault();
-      const keys = { classes: words(classes.value), after: after.value.trim(), hours: hours.value.trim() };
+      const keys = { classes: words(classes.value), after: toFile(after.value.trim()), hours: toFile(hours.value.trim()) };
       const chosen = sinks.filter((input) => input.checked).map((input) => input.value);
       this.#change(ruled(this.#graph, this.#camera, zone, name.value.trim(), keys, chosen));
     };

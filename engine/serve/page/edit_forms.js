@@ -3,6 +3,7 @@
 import { discover } from "./api.js";
 import { el, setText } from "./dom.js";
 import { fullName } from "./edit_shapes.js";
+import { literal, toFile } from "./edit_variables.js";
 import { sentences, t } from "./texts.js";
 
 /** Keys of the presets of `webhook`, beside `url`; whether they need an address. */
@@ -75,7 +76,7 @@ export class FormsPane {
       event.preventDefault();
       const form = event.target;
       const { name, uri, user, password } = trimmed(form);
-      this.#add(form, ["cameras", name], { uri: withLogin(uri, user, password) });
+      this.#add(form, ["cameras", name], { uri: toFile(withLogin(uri, user, password)) });
     };
     this.find = el("button", { type: "button", id: "edit-find", text: t("Find cameras"), onclick: ({ target }) => this.#find(target.form) });
     this.foundNote = el("p", { class: "hint", role: "status", text: t("The network of the engine is searched; with a host as the address, that host is asked.") });
@@ -120,7 +121,7 @@ export class FormsPane {
   /** The streams of a device as buttons that fill the form, or why there are none. */
   #device(form, { address, manufacturer, model, cameras, warnings }) {
     const title = [[manufacturer, model].filter(Boolean).join(" "), address].filter(Boolean).join(" · ");
-    const choose = (name, uri) => { [form.elements.name.value, form.elements.uri.value] = [name, uri]; };
+    const choose = (name, uri) => { [form.elements.name.value, form.elements.uri.value] = [name, literal(uri)]; };
     const facts = ({ profile, codec, width, height, fps }) =>
       [profile, width && height && `${width}×${height}`, codec, fps && t("{fps} frames/s", { fps })].filter(Boolean).join(" · ");
     const buttons = cameras.flatMap(({ name, streams }) => streams.map((stream) => el("button", {
@@ -153,7 +154,7 @@ export class FormsPane {
       const data = new FormData(form);
       const inputs = [...this.inputs.querySelectorAll(":checked")].map(({ value }) => value);
       if (!inputs.length) return this.host.app.say(t("Choose what the alarm is for."));
-      const keys = ["url", ...PRESETS[preset.value].keys].map((key) => [key, data.get(key).trim()]).filter(([, value]) => value);
+      const keys = ["url", ...PRESETS[preset.value].keys].map((key) => [key, toFile(data.get(key).trim())]).filter(([, value]) => value);
       const kind = preset.value ? { preset: preset.value } : {};
       return this.#add(form, ["sinks", data.get("name").trim()], { type: "webhook", ...kind, inputs, ...Object.fromEntries(keys) });
     };

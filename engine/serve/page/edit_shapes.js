@@ -1,5 +1,7 @@
 // Shapes of a camera in the tables of a graph: zones, lines, masks and ground points, and the edits that change them.
 
+import { toFile } from "./edit_variables.js";
+
 /** Kinds of shapes: whether they are closed, and how many points they have at least and at most. */
 export const KINDS = {
   zone: { closed: true, min: 3, max: 64 },
@@ -65,8 +67,8 @@ export function shapesOf(graph, camera) {
 /** Names of the trackers of a graph. */
 const trackers = (graph) => Object.entries(table(graph.modules)).filter(([, { operator }]) => operator === "track").map(([name]) => name);
 
-/** Classes as they are written: words between commas. */
-export const words = (text) => text.split(",").map((word) => word.trim()).filter(Boolean);
+/** Classes as the graph file has them, of words between commas. */
+export const words = (text) => text.split(",").map((word) => toFile(word.trim())).filter(Boolean);
 
 /** The edit that gives a shape other points. */
 export function moved({ path, value, index }, points) {

@@ -7,7 +7,7 @@ const WORDS = {
   streams: [
     ["Goodput/s, in time", "Frames per second that were delivered within their latency objective, and their share of all frames that ended."],
     ["Last two minutes", "Goodput as a line. Below it the last ten seconds: delivered in time (accent), late (amber), dropped (red)."],
-    ["Arrived, late, dropped", "Frames per second over the last ten seconds. Every frame that arrives is delivered, late, dropped, still (nothing had changed in it), or in flight."],
+    ["Arrived, late, dropped", "Frames per second over the last ten seconds. Every frame that arrives is delivered, late, dropped, still (nothing had changed in it, or its camera is outside its schedule), or in flight."],
     ["p95 latency", "From arrival to delivery: 95 of 100 frames took less, since the start."],
   ],
   fleet: [

@@ -82,7 +82,7 @@ export class Tile {
     this.pause.setAttribute("aria-label", t(this.isPaused ? "Resume {name}" : "Pause {name}", { name }));
     this.pause.disabled = ["gone", "removing"].includes(stream.state);
     this.showSound();
-    this.video.showFrozen(stream.frozen_s);
+    this.video.showRemark(stream);
     this.video.showInstead(explain(stream) || (hasVideo ? "" : t("Video is switched off.")));
   }
 

@@ -34,9 +34,9 @@ export class CameraVideo {
     this.video.muted = true;
     const canvas = el("canvas", { "aria-hidden": "true" });
     this.note = el("p", { class: "view-note" });
-    this.frozen = el("p", { class: "view-frozen", role: "status" });
+    this.remark = el("p", { class: "view-remark", role: "status" });
     this.rest = el("p", { class: "view-rest", dir: "auto" });
-    this.root = el("div", { class: "view" }, this.video, canvas, this.rest, this.frozen, this.note);
+    this.root = el("div", { class: "view" }, this.video, canvas, this.rest, this.remark, this.note);
     this.overlay = new Overlay(canvas, this.video);
     this.player = new Player(this.video, 0.7, (reason) => this.fail(reason));
     this.video.addEventListener("playing", () => { if (!this.#refused) this.#say("", true); });
@@ -90,10 +90,11 @@ export class CameraVideo {
     this.root.classList.toggle("resting", text !== "");
   }
 
-  /** Says for how many seconds the picture has not changed although frames arrive, if the engine has seen that. */
-  showFrozen(seconds) {
-    const text = t("The picture has not changed at all for {time}, although the camera sends frames. Restart the camera.", { time: duration(seconds ?? 0) });
-    setText(this.frozen, seconds ? text : "");
+  /** Says on the picture that it has not changed although frames arrive, or that it is not analysed at this time. */
+  showRemark({ frozen_s: seconds, outside_schedule: isOutside }) {
+    const frozen = t("The picture has not changed at all for {time}, although the camera sends frames. Restart the camera.", { time: duration(seconds ?? 0) });
+    setText(this.remark, seconds ? frozen : isOutside ? t("Not analysed now: outside its schedule.") : "");
+    this.remark.classList.toggle("quiet", !seconds);
   }
 
   /** A note below the picture; in its place if none is to come. */

@@ -57,6 +57,7 @@ const FILES: &[File] = &[
     file!("/page/edit_forms.js", SCRIPT, "edit_forms.js"),
     file!("/page/edit_shapes.js", SCRIPT, "edit_shapes.js"),
     file!("/page/edit_text.js", SCRIPT, "edit_text.js"),
+    file!("/page/edit_variables.js", SCRIPT, "edit_variables.js"),
     file!("/page/engine.js", SCRIPT, "engine.js"),
     file!("/page/fleet.js", SCRIPT, "fleet.js"),
     file!("/page/format.js", SCRIPT, "format.js"),

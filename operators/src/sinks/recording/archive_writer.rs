@@ -197,6 +197,7 @@ impl Writer for ArchiveWriter {
 
     fn on_packet(&mut self, stream: &Arc<str>, packet: &Packet) {
         if !self.is_scheduled(stream, packet) {
+            self.books.add("outside_hours", 1);
             return;
         }
         match self.record(stream, packet) {

@@ -132,6 +132,8 @@ impl ClipsWriter {
             return;
         }
         if !self.hours.contains(name, incident.began_ms) {
+            self.books
+                .add("outside_hours", u64::from(incident.phase == Phase::Began));
             return;
         }
         self.books.add("incidents", 1);
