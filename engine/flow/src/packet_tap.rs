@@ -81,6 +81,8 @@ struct State {
     held_bytes: usize,
     /// Packets for observers that want sound.
     interleaver: Interleaver,
+    /// Decoding times, as bits, of key frames in the interleaver before which the clock jumped.
+    jumps: Vec<u64>,
     observers: Vec<Observed>,
 }
 
@@ -168,12 +170,6 @@ impl PacketTap {
         self.wants_sound.load(Ordering::Relaxed)
     }
 
-    /// True if the clock of the camera jumped and no key frame came since: the next one begins files, which end before it.
-    #[must_use]
-    pub fn is_after_jump(&self) -> bool {
-        self.lock().jump.is_some()
-    }
-
     /// The source was opened: its packets have this format, or cannot be observed for a reason.
     pub fn on_open(&self, format: Result<PacketFormat, String>) {
         let mut state = self.lock();
@@ -206,7 +202,7 @@ impl PacketTap {
         let is_observed = state.retain_alive();
         if self.wants_sound() && !state.wants_sound() {
             self.wants_sound.store(false, Ordering::Relaxed);
-            state.interleaver = Interleaver::default();
+            (state.interleaver, state.jumps) = (Interleaver::default(), Vec::new());
         }
         if !is_observed {
             self.is_observed.store(false, Ordering::Relaxed);
@@ -291,22 +287,29 @@ impl State {
     /// Offset of the next packet. After a jump, the next key frame begins a file with the new offset; until then times continue.
     fn after_jump(&mut self, stream: &Arc<str>, packet: &Packet, offset_ms: f64) -> f64 {
         match self.jump.take_if(|_| packet.key) {
-            Some(jump) => self.end_jump(stream, &jump, offset_ms),
+            Some(jump) => self.end_jump(stream, &jump, packet.dts_ms, offset_ms),
             None if self.jump.is_some() && !packet.sound => self.continue_times(packet, offset_ms),
             None => offset_ms,
         }
     }
 
-    /// Reports a jump before its key frame, and returns the offset of that key frame.
-    fn end_jump(&mut self, stream: &Arc<str>, jump: &Jump, offset_ms: f64) -> f64 {
-        // Sound before the key frame belongs to the file before it.
-        self.release(stream);
+    /// Reports a jump before its key frame, which is decoded at `dts_ms`, and returns the offset of that key frame.
+    fn end_jump(&mut self, stream: &Arc<str>, jump: &Jump, dts_ms: f64, offset_ms: f64) -> f64 {
         let Some(new_ms) = jump.offset_ms else {
+            let interleaves = self.interleaves();
             for observed in &self.observers {
-                observed.observer.on_jump(stream);
+                if !(interleaves && observed.wants_sound) {
+                    observed.observer.on_jump(stream);
+                }
+            }
+            // Sound before the key frame belongs to the file before it, and may come after it.
+            if interleaves {
+                self.jumps.push((dts_ms + offset_ms).to_bits());
             }
             return offset_ms;
         };
+        // What comes has times that do not continue: the sound so far ends here.
+        self.release(stream);
         self.announce(stream);
         self.offset_ms = Some(new_ms);
         new_ms
@@ -332,25 +335,41 @@ impl State {
         if !packet.sound {
             self.last_dts_ms = Some(packet.dts_ms);
         }
-        let has_sound = matches!(&self.format, Some(Ok(format)) if format.sound.is_some());
-        let interleaves = has_sound && self.wants_sound();
+        let interleaves = self.interleaves();
         if !packet.sound {
             self.deliver(stream, &packet, |observed| !(interleaves && observed.wants_sound));
         }
         if interleaves {
             self.interleaver.push(packet);
             while let Some(packet) = self.interleaver.next() {
-                self.deliver(stream, &packet, |observed| observed.wants_sound);
+                self.deliver_in_step(stream, &packet);
             }
         }
+    }
+
+    /// Whether observers that want sound get packets by way of the interleaver.
+    fn interleaves(&self) -> bool {
+        let has_sound = matches!(&self.format, Some(Ok(format)) if format.sound.is_some());
+        has_sound && self.wants_sound()
+    }
+
+    /// Hands a packet over to observers that want sound, after a jump before it.
+    fn deliver_in_step(&mut self, stream: &Arc<str>, packet: &Packet) {
+        let is_after_jump = |dts: &u64| packet.key && *dts == packet.dts_ms.to_bits();
+        if let Some(at) = self.jumps.iter().position(is_after_jump) {
+            self.jumps.remove(at);
+            let observers = self.observers.iter().filter(|observed| observed.wants_sound);
+            observers.for_each(|observed| observed.observer.on_jump(stream));
+        }
+        self.deliver(stream, packet, |observed| observed.wants_sound);
     }
 
     /// Hands over the packets that wait for others.
     fn release(&mut self, stream: &Arc<str>) {
         while let Some(packet) = self.interleaver.pop() {
-            self.deliver(stream, &packet, |observed| observed.wants_sound);
+            self.deliver_in_step(stream, &packet);
         }
-        self.interleaver = Interleaver::default();
+        (self.interleaver, self.jumps) = (Interleaver::default(), Vec::new());
     }
 
     fn deliver(&mut self, stream: &Arc<str>, packet: &Packet, is_for: impl Fn(&Observed) -> bool) {
@@ -616,6 +635,10 @@ mod tests {
                 }
                 self.0.on_packet(stream, packet);
             }
+            fn on_jump(&self, stream: &Arc<str>) {
+                self.0.on_jump(stream);
+            }
+
             fn wants_sound(&self) -> bool {
                 true
             }
@@ -654,11 +677,18 @@ mod tests {
         tap.on_packet(piece(113.0));
         tap.on_packet(piece(136.0));
         assert_eq!(listener.0.take(), "K0/-5@0 sound 13/13@0 40/35@0");
+        // Sound before a jump comes after the key frame of the jump, and belongs to the file before it.
+        tap.on_jump();
+        tap.on_packet(packet(180.0, true));
+        assert_eq!(seen.take(), "jump K80/75@0");
+        tap.on_packet(piece(159.0));
+        tap.on_packet(piece(182.0));
+        assert_eq!(listener.0.take(), "sound 36/36@0 sound 59/59@0 jump K80/75@0");
         tap.on_end();
-        assert_eq!(listener.0.take(), "sound 36/36@0");
+        assert_eq!(listener.0.take(), "sound 82/82@0");
         assert_eq!(seen.take(), "");
         drop(heard);
-        tap.on_packet(packet(180.0, false));
+        tap.on_packet(packet(220.0, false));
         assert!(!tap.wants_sound() && tap.is_observed());
     }
 }

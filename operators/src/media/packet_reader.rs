@@ -160,11 +160,6 @@ impl PacketReader {
             return;
         }
         let Some(data) = packet.data() else { return };
-        if packet.is_key() && self.tap.is_after_jump() {
-            // The file before the jump ends here: its sound is as long as its pictures.
-            let end_ms = self.next_dts_ms;
-            self.give_sound(|sound| sound.fill_to(end_ms));
-        }
         let ms = |ticks: i64| ticks as f64 * self.tick_ms;
         let duration_ms = ms(packet.duration().max(0));
         let dts_ms = packet.dts().or(packet.pts()).map_or(self.next_dts_ms, ms);

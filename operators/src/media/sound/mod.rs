@@ -199,8 +199,7 @@ impl Sound {
         }
     }
 
-    /// Silence from the end of the sound so far to a time in milliseconds.
-    pub(super) fn fill_to(&mut self, ms: f64) -> Vec<weir_flow::Packet> {
+    fn fill_to(&mut self, ms: f64) -> Vec<weir_flow::Packet> {
         if self.end_ms().is_none_or(|end_ms| ms <= end_ms) {
             return Vec::new();
         }
