@@ -225,7 +225,7 @@ compare-live: setup
 soak: build
 	@scripts/soak.sh
 
-# The site of twelve cameras (config/site.toml) while cameras, the broker and the disk fail; afterwards every incident is compared with
+# The site of twelve cameras (config/site.toml) while cameras, the broker and the disk fail and clocks are set; then every incident is compared with
 # what the cameras showed. SOAK_SECONDS is its length, 1200 where it is not given. Needs mosquitto.
 soak-site: build
 	@python3 benches/soak/site.py "$(or $(WEIR),$(or $(CARGO_TARGET_DIR),target)/release/weir)" out/soak-site

@@ -14,6 +14,8 @@ FFMPEG = ["ffmpeg", "-v", "error", "-nostdin", "-y"]
 STREET = ROOT / "videos" / "street-day.mp4"
 # A key picture each second of a clip with 25 frames a second, without sound.
 ENCODE = ["-an", "-c:v", "libx264", "-preset", "veryfast", "-g", "25", "-pix_fmt", "yuv420p"]
+# The clock of a camera is set forward by an hour: time stamps of video count 90,000 ticks a second.
+CLOCK_TICKS = 3_600 * 90_000
 FAULTS = ("kill", "freeze", "garbage", "cut", "stall", "slow")
 
 
@@ -68,6 +70,8 @@ class Camera:
             self.process.send_signal(signal.SIGSTOP)
         elif fault == "cut":
             self.proxy.cut()
+        elif fault == "clock":
+            self.proxy.ticks += CLOCK_TICKS
         else:
             self.proxy.fault = fault
 

@@ -1,10 +1,12 @@
-"""A network before a camera, over which connections can be cut, and what the camera sends can be stalled, slowed and garbled."""
+"""A network before a camera: connections can be cut, and what the camera sends can be stalled, slowed, garbled and moved in time."""
 
 import random
 import selectors
 import socket
 import threading
 import time
+
+from rtp_clock import RtpClock
 
 # How long a read waits before it looks whether its connection is cut.
 POLL_S = 0.05
@@ -19,6 +21,8 @@ class Proxy:
     def __init__(self, upstream: int) -> None:
         self.upstream = upstream
         self.fault = "none"
+        # Number of ticks by which time stamps of RTP are moved over RTSP; None: they are not read.
+        self.ticks: int | None = None
         self.generation = 0
         # When each connection was opened.
         self.opened: list[float] = []
@@ -44,6 +48,7 @@ class Proxy:
             threading.Thread(target=self._forward, args=(client, server, self.generation), daemon=True).start()
 
     def _forward(self, client: socket.socket, server: socket.socket, generation: int) -> None:
+        clock = None if self.ticks is None else RtpClock()
         with client, server, selectors.DefaultSelector() as ready:
             for end, other in ((client, server), (server, client)):
                 end.settimeout(5)
@@ -61,6 +66,8 @@ class Proxy:
                             return
                         if is_camera and self.fault == "garbage":
                             piece = random.randbytes(len(piece))
+                        elif is_camera and clock:
+                            piece = clock.moved(piece, self.ticks)
                         key.data.sendall(piece)
                     except OSError:
                         return
