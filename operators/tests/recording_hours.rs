@@ -72,11 +72,18 @@ fn clips_are_of_incidents_that_begin_within_the_hours() {
     };
     accept(&mut *clips, ended);
     accept(&mut *clips, late(Phase::Ended, 5_000.0));
+    // A crossing has a single event.
+    let crossing = Incident {
+        began_ms: BEGAN_MS + 60_000,
+        time_ms: BEGAN_MS + 60_000,
+        ..incident(3, Phase::Ended, 3_000.0, 3_000.0)
+    };
+    accept(&mut *clips, crossing);
     camera.play(f64::MAX);
     clips.finish().unwrap();
     let counts = clips.counts();
     assert_eq!((counts["incidents"], counts["clips"]), (1, 1), "{counts:?}");
-    assert_eq!(counts["outside_hours"], 1, "the second incident");
+    assert_eq!(counts["outside_hours"], 2, "the second and the third incident");
     let videos = videos(folder.path());
     assert_eq!(videos.len(), 1, "{videos:?}");
     assert!(videos[0].to_string_lossy().ends_with("gate-1.mp4"), "{videos:?}");

@@ -241,6 +241,20 @@ fn camera_outside_its_schedule_is_live_and_marked() {
 }
 
 #[test]
+fn frames_outside_the_schedule_are_counted_when_the_camera_is_paused() {
+    let assembly = outside_its_schedule(&Finder::default(), Box::new(Kept::default()));
+    let options = RunOptions {
+        until_stopped: true,
+        ..at_own_pace(None)
+    };
+    let handle = Engine::start(assembly, options, &StopFlag::default()).unwrap();
+    wait_until(&handle, |now| stream(now, "camera").outside_schedule);
+    handle.pause_stream("camera").unwrap();
+    wait_until(&handle, |now| stream(now, "camera").requests.still > 0);
+    check_books(&handle.stop().unwrap());
+}
+
+#[test]
 fn frames_outside_the_schedule_of_a_source_are_still_and_no_model_sees_them() {
     let (finder, kept) = (Finder::default(), Kept::default());
     let assembly = outside_its_schedule(&finder, Box::new(kept.clone()));

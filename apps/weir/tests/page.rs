@@ -149,6 +149,11 @@ fn camera_outside_its_schedule_is_shown_and_says_so() {
     let browser = Browser::start(1280, 900);
     browser.open(&format!("http://{}/", service.at));
     browser.wait_until(&tile_has("steady", "Not analysed now"));
+    let (status, refused) = service.ask("GET", "/api/streams/steady/picture", "");
+    assert!(
+        status == 404 && refused.contains("outside its schedule"),
+        "{status}: {refused}"
+    );
     browser.wait_until("(document.querySelector('video')?.currentTime ?? 0) > 1");
     assert_eq!(browser.accessibility(), [""; 0]);
     assert_clean(&browser, &service);

@@ -224,7 +224,9 @@ impl Driver {
         let mut events = Vec::new();
         for stream in &snapshot.streams {
             let key = stream_key(&stream.name);
-            let has_frames = stream.state == StreamPhase::Live && stream.requests.arrived > 0;
+            // Frames outside the schedule of a camera are counted later, many together.
+            let has_arrived = stream.requests.arrived > 0 || stream.outside_schedule;
+            let has_frames = stream.state == StreamPhase::Live && has_arrived;
             if has_frames && self.held.on_frames(key) {
                 events.push(FleetEvent::Live { stream: key });
             }

@@ -13,7 +13,7 @@ impl Service {
     /// The newest picture of a stream as a JPEG.
     ///
     /// # Errors
-    /// There is no such stream, its pictures are private, or none arrives in time.
+    /// There is no such stream, its pictures are private, it is outside its schedule, or none arrives in time.
     pub(super) fn picture_of(&self, name: &str) -> Result<Vec<u8>, ApiError> {
         let snapshot = self.snapshot()?;
         let missing = |what: String| ApiError::new(Refusal::NotFound, what);
@@ -25,6 +25,12 @@ impl Service {
         if stream.state != StreamPhase::Live {
             let error = missing(format!("no frames of {name} arrive now"));
             return Err(error.hint("GET /api/streams has its state"));
+        }
+        if stream.outside_schedule {
+            let error = missing(format!(
+                "{name} is outside its schedule, and only frames that are analysed become pictures"
+            ));
+            return Err(error.hint("`active` of its source has the times at which it is analysed"));
         }
         let picture = self.live.stills.get(name).map_err(|reason| match reason {
             NoStill::Busy => {

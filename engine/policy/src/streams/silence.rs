@@ -80,8 +80,10 @@ pub struct SilenceWatch {
     waited: Span,
     without_data: Span,
     without_picture: Span,
-    /// Time of all waits since the last picture that was decoded whole.
+    /// Time of all waits since the last picture that was decoded whole, without the time before pictures that were left out.
     undecoded: Span,
+    /// The same as of the arrival of the last two coded pictures.
+    undecoded_at: [Span; 2],
     polled_at: Option<Timestamp>,
     silence: Option<Silence>,
     group: GroupLength,
@@ -136,6 +138,7 @@ impl SilenceWatch {
             waits_for: Some(what),
             polled_at: Some(now),
             undecoded: kept.undecoded,
+            undecoded_at: kept.undecoded_at,
             group: kept.group,
             comes_in_segments: kept.comes_in_segments,
             arrival: kept.arrival,
@@ -163,6 +166,7 @@ impl SilenceWatch {
     pub fn on_picture(&mut self, key: bool, now: Timestamp) {
         self.on_data(now);
         self.without_picture = Span::ZERO;
+        self.undecoded_at = [self.undecoded_at[1], self.undecoded];
         if let Some(WaitFor::EarlyFrame(interval) | WaitFor::Frame(interval)) = self.waits_for {
             self.arrival.on_picture(interval, now);
         }
@@ -175,9 +179,21 @@ impl SilenceWatch {
         }
     }
 
+    /// The coded picture that arrived last is not given to the decoder: the time before it tells nothing of whether pictures can
+    /// be decoded.
+    pub fn on_left_out(&mut self, now: Timestamp) {
+        self.on_data(now);
+        // Until the rate is known, the timeouts are for all pictures.
+        if let Some(WaitFor::Frame(_)) = self.waits_for {
+            self.undecoded = self.undecoded_at[0];
+            self.undecoded_at[1] = self.undecoded;
+        }
+    }
+
     /// A picture was decoded whole.
     pub fn on_decoded(&mut self) {
         self.undecoded = Span::ZERO;
+        self.undecoded_at[1] = Span::ZERO;
     }
 
     /// The wait is polled; returns whether the source is silent.
@@ -452,6 +468,37 @@ mod tests {
         assert_eq!(run(|_| true), None);
         assert_eq!(run(|frame| frame % 25 == 0), None);
         assert_eq!(run(|frame| frame < 20), Some(50));
+    }
+
+    #[test]
+    fn pictures_that_are_left_out_do_not_count_as_undecoded() {
+        // A picture every 100 ms, a key picture once a second; one in a hundred is given to the decoder.
+        let run = |watch: &mut SilenceWatch, mut frames: std::ops::Range<u64>, whole: bool| {
+            frames.find(|frame| {
+                let now = at(frame * 100);
+                watch.on_picture(frame % 10 == 0, now);
+                if frame % 100 > 0 {
+                    watch.on_left_out(now);
+                } else if whole {
+                    watch.on_decoded();
+                    watch.begin(WaitFor::Frame(Span::from_millis(100)), now);
+                }
+                watch.silence().is_some()
+            })
+        };
+        let mut watch = SilenceWatch::default();
+        watch.begin(WaitFor::Frame(Span::from_millis(100)), at(0));
+        assert_eq!(run(&mut watch, 0..2_050, true), None);
+        // Silence is found as soon as if all were decoded.
+        let mut silent = watch;
+        let found = (2_050..2_200_u64).find(|look| silent.on_poll(at(look * 100)));
+        assert_eq!(found, Some(2_070));
+        assert_eq!(silent.silence(), Some(Silence::NoData(TWO)));
+        // Of each hundred pictures, the time before one counts.
+        let found = run(&mut watch, 2_050..9_000, false);
+        let thirty_later = |frame: u64| (4_900..=5_200).contains(&frame);
+        assert!(found.is_some_and(thirty_later), "{found:?}");
+        assert_eq!(watch.silence(), Some(Silence::Undecoded(Span::from_secs(3))));
     }
 
     #[test]

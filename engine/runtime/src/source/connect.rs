@@ -78,6 +78,8 @@ impl SourceThread {
         playback.outages.silence = silence_watch.silence();
         let mut source = opened?;
         let played = self.play(source.as_mut(), playback);
+        // Whatever follows, such as a pause, may take long.
+        self.send_skipped(playback);
         playback.outages.silence = silence_watch.silence();
         if let Some(silence) = playback.outages.silence.filter(|_| !self.stop.is_raised()) {
             let reason = silence_reason(silence);

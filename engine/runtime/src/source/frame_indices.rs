@@ -17,6 +17,8 @@ pub(super) struct FrameIndices {
     left_out: u64,
     /// Frames in which nothing moves and that were not decoded, which likewise arrive with the next.
     still: u64,
+    /// Frames that the source left out in its last reading.
+    passed_over: u64,
     /// Counts of earlier openings.
     closed: SourceCounts,
     /// Counts of the last opening so far.
@@ -32,6 +34,7 @@ impl Default for FrameIndices {
             frames: 0,
             left_out: 0,
             still: 0,
+            passed_over: 0,
             closed: SourceCounts::default(),
             open: SourceCounts::default(),
         }
@@ -47,8 +50,11 @@ impl FrameIndices {
 
     /// The open source reports its counts: frames that it left out are before the next one.
     pub(super) fn on_counts(&mut self, counts: SourceCounts) {
-        self.left_out += counts.not_decoded.saturating_sub(self.open.not_decoded);
-        self.still += counts.still.saturating_sub(self.open.still);
+        let left_out = counts.not_decoded.saturating_sub(self.open.not_decoded);
+        let still = counts.still.saturating_sub(self.open.still);
+        self.left_out += left_out;
+        self.still += still;
+        self.passed_over = left_out + still;
         self.open = counts;
     }
 
@@ -71,6 +77,11 @@ impl FrameIndices {
     /// By how much the index of the last frame exceeds that of the one before, without frames that were lost on their path.
     pub(super) fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// The [steps](Self::steps) without frames of which the source read the packets and left them out: at least 1.
+    pub(super) fn unread_steps(&self) -> u64 {
+        self.steps.saturating_sub(self.passed_over).max(1)
     }
 
     /// Number of frames that arrived so far.
@@ -128,6 +139,23 @@ mod tests {
         );
         assert_eq!(arrive(&mut indices, 5, 0), (1, 15));
         assert_eq!((indices.frames(), indices.end()), (4, 16));
+    }
+
+    #[test]
+    fn frames_that_the_source_read_and_left_out_are_no_unread_steps() {
+        let mut indices = FrameIndices::default();
+        indices.on_open();
+        arrive(&mut indices, 0, 0);
+        let counts = SourceCounts {
+            still: 249,
+            ..SourceCounts::default()
+        };
+        indices.on_counts(counts);
+        assert_eq!(arrive(&mut indices, 250, 0).0, 250);
+        assert_eq!(indices.unread_steps(), 1);
+        indices.on_counts(counts);
+        assert_eq!(arrive(&mut indices, 261, 0).0, 11);
+        assert_eq!(indices.unread_steps(), 11, "it read none of them");
     }
 
     #[test]

@@ -463,7 +463,8 @@ fn wait_for(playback: &Playback, first: bool, early: u32) -> WaitFor {
     if first {
         return WaitFor::FirstFrame;
     }
-    let interval = playback.media.interval() * playback.indices.steps();
+    // Packets of frames that are left out arrive, too: silence between them is not longer for that.
+    let interval = playback.media.interval() * playback.indices.unread_steps();
     if early > 0 {
         WaitFor::EarlyFrame(interval)
     } else {

@@ -99,6 +99,7 @@ impl DecodeLimit for DecodeTurns {
     }
 
     fn on_left_out(&self) {
-        self.silence_watch.lock().on_data(self.silence_watch.clock.now());
+        let now = self.silence_watch.clock.now();
+        self.silence_watch.lock().on_left_out(now);
     }
 }

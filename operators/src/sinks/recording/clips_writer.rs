@@ -132,8 +132,9 @@ impl ClipsWriter {
             return;
         }
         if !self.hours.contains(name, incident.began_ms) {
-            self.books
-                .add("outside_hours", u64::from(incident.phase == Phase::Began));
+            // An incident without duration, such as a crossing, has a single event.
+            let is_first = incident.phase == Phase::Began || incident.began_ms == incident.time_ms;
+            self.books.add("outside_hours", u64::from(is_first));
             return;
         }
         self.books.add("incidents", 1);
