@@ -115,6 +115,7 @@ fn dollar_signs_of_forms_are_doubled_unless_they_begin_a_variable() {
         ("$$", "$$$$"),
         ("${TOKEN}", "${TOKEN}"),
         ("${TOKEN:-x y}$", "${TOKEN:-x y}$$"),
+        ("${TOKEN:-a$b}", "${TOKEN:-a$b}"),
         ("$${TOKEN}", "$${TOKEN}"),
         ("${5}", "$${5}"),
     ] {

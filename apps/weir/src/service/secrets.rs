@@ -296,12 +296,21 @@ impl Secrets {
     fn add(&mut self, secret: &str, shown: &str) {
         let secret = secret.trim();
         if !secret.is_empty() && secret != shown && !is_variable(secret) && self.0.len() < MAX_SECRETS {
-            self.0.push((secret.to_owned(), shown.to_owned()));
-            // As messages quote it.
-            let escaped = secret.escape_debug().to_string();
-            if escaped != secret {
-                self.0.push((escaped, shown.to_owned()));
+            self.push(secret, shown);
+            // As the engine has it: `$$` is a dollar sign.
+            let filled = secret.replace("$$", "$");
+            if filled != secret {
+                self.push(&filled, shown);
             }
+        }
+    }
+
+    fn push(&mut self, secret: &str, shown: &str) {
+        self.0.push((secret.to_owned(), shown.to_owned()));
+        // As messages quote it.
+        let escaped = secret.escape_debug().to_string();
+        if escaped != secret {
+            self.0.push((escaped, shown.to_owned()));
         }
     }
 
@@ -527,6 +536,8 @@ text = "a # b"
                 assert!(!secrets.mask("it is SECRET99").contains("SECRET99"), "{wrong}");
             }
         }
+        let secrets = Secrets::of("password = \"SEC$$RET\"", &|_| None);
+        assert_eq!(secrets.mask("it is SEC$RET"), "it is ***");
         let secrets = Secrets::of("password = \"a\"", &|_| None);
         assert_eq!(secrets.mask("a password, \"a\""), "a password, \"***\"");
     }
