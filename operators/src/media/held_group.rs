@@ -30,7 +30,7 @@ impl GatedPackets {
     }
 
     /// Whether the gate holds the next packet back. If it wants the packet after others that it held back, those are decoded first,
-    /// and `selection` is told.
+    /// and `selection` is notified.
     pub(super) fn is_held(&mut self, packet: &Packet, tick_ms: f64, selection: &mut PacketSelection) -> bool {
         let Some(gate) = &self.gate else {
             return false;

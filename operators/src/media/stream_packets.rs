@@ -60,7 +60,7 @@ impl StreamPackets {
         &self.times
     }
 
-    /// As [`Self::times`], for readers that are told of each jump of the clock once.
+    /// As [`Self::times`], for readers that get each jump of the clock once.
     pub(super) fn times_mut(&mut self) -> &mut PacketTimes {
         &mut self.times
     }

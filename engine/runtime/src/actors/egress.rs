@@ -9,6 +9,7 @@ mod run_end;
 mod sinks;
 mod streams;
 
+pub(crate) use run_end::RunEnded;
 pub(crate) use sinks::{SinkRoute, descriptions, send_described};
 
 use std::collections::BTreeMap;
@@ -49,15 +50,6 @@ const STILL: &str = "still";
 
 /// Time between two looks at the outages of sinks.
 const OUTAGE_INTERVAL: Span = Span::from_millis(500);
-
-/// Final counts and the sinks of a run, sent once all modules have reported their counts.
-pub(crate) struct RunEnded {
-    pub(crate) counts: EgressCounts,
-    /// All sinks; those that no graph has any more show nothing.
-    pub(crate) sinks: Vec<SinkRoute>,
-    /// Numbers of the streams by name.
-    pub(crate) streams: BTreeMap<Arc<str>, u32>,
-}
 
 /// Inputs from which the [`Egress`] actor is created.
 pub(crate) struct EgressSetup {

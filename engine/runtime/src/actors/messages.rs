@@ -1,17 +1,17 @@
 //! The messages between actors, and from the threads of sources, workers and partition workers to them. An event is named
 //! in the past participle, a command in the imperative.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use actix::{Message, Recipient};
 use tokio::sync::oneshot;
 use weir_analytics::AnalyticsPlan;
 use weir_flow::{CameraEvent, RequestResults, Settings, SourceCounts, StreamState};
-use weir_policy::{Outcome, SlotEvent, StreamReport};
+use weir_policy::{Outcome, SlotEvent};
 use weir_types::{DropReason, ModuleId, RequestId, Shortfall, Span, StreamId, Timestamp};
 
 use super::graph_counts::GraphStats;
-use super::stream_table::EgressCounts;
+use super::stream_table::{EgressCounts, RemovedStream};
 use crate::batch::{BatchLaunched, BatchResult};
 use crate::fleet::ActivePlan;
 use crate::instance::InstanceReport;
@@ -242,14 +242,6 @@ pub(crate) struct RemoveStream {
     pub(crate) stream: StreamId,
     /// Gets what it came to.
     pub(crate) removed: oneshot::Sender<RemovedStream>,
-}
-
-/// A stream of which nothing is in flight any more.
-#[derive(Debug)]
-pub(crate) struct RemovedStream {
-    pub(crate) report: StreamReport,
-    /// Alive until the sinks that observe packets have completed what they have of the stream.
-    pub(crate) sinks: Weak<()>,
 }
 
 /// Drop what is in flight of one stream, and wait for its source no longer.

@@ -21,10 +21,10 @@ pub(crate) use graph::{
 pub(crate) use graph_counts::ReservationCounts;
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, Arrived, BatchDone, CameraReported, ControlMessage,
-    DropGraph, EndWhenIdle, FrameInfo, InstanceSaid, LeftOut, ModuleLoad, RemoveStream, RemovedStream,
-    ReportStats, RequestAdmitted, RunLaunched, SceneEnded, SessionChanged, SetStreamSlo, StillFrame,
-    StopActor, StreamEnded, StreamPaused, StreamStateChanged, SwapGraph, SwitchPlan, TakeCounts, TakeLoads,
-    TakePlan, TakeStats,
+    DropGraph, EndWhenIdle, FrameInfo, InstanceSaid, LeftOut, ModuleLoad, RemoveStream, ReportStats,
+    RequestAdmitted, RunLaunched, SceneEnded, SessionChanged, SetStreamSlo, StillFrame, StopActor,
+    StreamEnded, StreamPaused, StreamStateChanged, SwapGraph, SwitchPlan, TakeCounts, TakeLoads, TakePlan,
+    TakeStats,
 };
 pub(crate) use observer::Observer;
-pub(crate) use stream_table::{EgressCounts, StreamCounts};
+pub(crate) use stream_table::{EgressCounts, RemovedStream, StreamCounts};

@@ -2,7 +2,7 @@
 //! their numbers are not used again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
 use weir_analytics::transforms::StreamTransforms;
@@ -12,7 +12,6 @@ use weir_policy::{HealthTracker, Ledger, RunStats, SinkReport, StreamHealth, Str
 use weir_types::{Span, StreamId, Timestamp};
 
 use super::graph_counts::GraphCounts;
-use super::messages::RemovedStream;
 use super::passing::PassingOutputs;
 
 /// Counts of a source that has ended, with the error that ended it, if any.
@@ -21,6 +20,14 @@ pub(crate) struct StreamSummary {
     pub(crate) counts: SourceCounts,
     pub(crate) stale: u64,
     pub(crate) error: Option<String>,
+}
+
+/// A stream of which nothing is in flight any more.
+#[derive(Debug)]
+pub(crate) struct RemovedStream {
+    pub(crate) report: StreamReport,
+    /// Alive until the sinks that observe packets have completed what they have of the stream.
+    pub(crate) sinks: Weak<()>,
 }
 
 /// State of one stream at the egress, kept until the stream is removed.

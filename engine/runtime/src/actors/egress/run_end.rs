@@ -1,8 +1,21 @@
 //! The end of a run: first it is idle, then all modules report their counts, and with these it ends.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
-use super::RunEnded;
+use super::sinks::SinkRoute;
+use crate::actors::stream_table::EgressCounts;
+
+/// Final counts and the sinks of a run, sent once all modules have reported their counts.
+pub(crate) struct RunEnded {
+    pub(crate) counts: EgressCounts,
+    /// All sinks; those that no graph has any more show nothing.
+    pub(crate) sinks: Vec<SinkRoute>,
+    /// Numbers of the streams by name.
+    pub(crate) streams: BTreeMap<Arc<str>, u32>,
+}
 
 /// Signals each of the two steps once.
 pub(super) struct RunEnd {

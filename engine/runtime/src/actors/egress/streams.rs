@@ -10,10 +10,10 @@ use weir_types::{StreamId, invariant};
 
 use super::Egress;
 use crate::actors::messages::{
-    AbandonStream, AddStream, ControlMessage, EndWhenIdle, RemoveStream, RemovedStream, SceneEnded,
-    SetStreamSlo, StreamEnded, StreamPaused, StreamStateChanged,
+    AbandonStream, AddStream, ControlMessage, EndWhenIdle, RemoveStream, SceneEnded, SetStreamSlo,
+    StreamEnded, StreamPaused, StreamStateChanged,
 };
-use crate::actors::stream_table::{StreamEntry, StreamSummary};
+use crate::actors::stream_table::{RemovedStream, StreamEntry, StreamSummary};
 use crate::telemetry;
 
 impl Egress {
