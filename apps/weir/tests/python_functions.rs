@@ -15,9 +15,11 @@ import json, os, sys, time
 import weir
 
 def once():
-    if os.path.exists("happened"):
+    # Two processes may decode at the same time.
+    try:
+        open("happened", "x").close()
+    except FileExistsError:
         return False
-    open("happened", "w").close()
     return True
 
 def happens():
