@@ -218,14 +218,14 @@ impl AlarmLimits {
         let is_quiet_sometimes = settings.text(QUIET.hours).is_some() || settings.texts(QUIET.days).is_some();
         if settings.texts(QUIET.except).is_some() && !is_quiet_sometimes {
             faults.push(KeyFault {
-                key: "quiet_except",
+                key: QUIET.except,
                 message: "`quiet_except` is without `quiet_hours` and `quiet_days`".to_owned(),
                 hint: Some("it has dates on which these do not begin".to_owned()),
             });
         }
         if is_quiet_sometimes && settings.text(QUIET.timezone).is_none() {
             faults.push(KeyFault {
-                key: "timezone",
+                key: QUIET.timezone,
                 message: "quiet hours are without `timezone`".to_owned(),
                 hint: Some("name the zone whose clock they are of, such as \"Europe/Berlin\"".to_owned()),
             });

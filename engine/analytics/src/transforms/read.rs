@@ -7,7 +7,7 @@ pub use weir_flow::KeyFault as Fault;
 use weir_flow::{CameraTopic, PYTHON_FUNCTION, PictureLimits, Settings, Value};
 
 use super::geometry::{Anchor, Homography, PolygonFault, Position, check_polygon};
-use super::schedule::{Schedule, parse_days, parse_exceptions, parse_hours, parse_offset, time_zone};
+use super::schedule::{Schedule, ScheduleKeys, parse_offset};
 use super::spec::{
     BestShotSpec, CameraEventSpec, Outline, RuleSpec, Still, TransformKind, TransformSpec, Units, Wanted,
 };
@@ -332,21 +332,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the time zone of a rule from `timezone` or `utc_offset`.
-    fn zone(&mut self) -> Option<TimeZone> {
-        let settings = self.settings;
-        if let Some(name) = settings.text("timezone") {
-            if settings.text("utc_offset").is_some() {
-                let hint = "`timezone` knows its offset, in summer and winter: leave out `utc_offset`";
-                self.fault("utc_offset", "`utc_offset` is beside `timezone`", hint);
-            }
-            let zone = time_zone(name).map_err(|hint| {
-                let message = format!("`timezone`: \"{name}\" is not a time zone");
-                self.fault("timezone", message, &hint);
-            });
-            return zone.ok();
+    /// Reads `utc_offset`, which may take the place of `timezone`.
+    fn offset(&mut self) -> Option<TimeZone> {
+        let text = self.settings.text("utc_offset")?;
+        if self.settings.text(ScheduleKeys::PLAIN.timezone).is_some() {
+            let hint = "`timezone` knows its offset, in summer and winter: leave out `utc_offset`";
+            self.fault("utc_offset", "`utc_offset` is beside `timezone`", hint);
+            return None;
         }
-        let zone = parse_offset(settings.text("utc_offset")?);
+        let zone = parse_offset(text);
         if zone.is_none() {
             let hint = "such as \"+01:00\" or \"-05:30\"; `timezone` takes names of time zones";
             self.fault("utc_offset", "`utc_offset` is not an offset", hint);
@@ -355,22 +349,9 @@ impl Reader<'_> {
     }
 
     fn schedule(&mut self) -> Schedule {
-        let settings = self.settings;
-        let hours = settings.text("hours").map(parse_hours);
-        let days = settings.texts("days").map(parse_days);
-        let except = settings.texts("except").map(parse_exceptions);
-        Schedule {
-            hours: self.read("hours", hours),
-            days: self.read("days", days),
-            except: self.read("except", except).unwrap_or_default(),
-            zone: self.zone(),
-        }
-    }
-
-    /// The value of a key, if it is sound.
-    fn read<T>(&mut self, key: &'static str, value: Option<Result<T, (String, &str)>>) -> Option<T> {
-        let read = value?.map_err(|(message, hint)| self.fault(key, message, hint));
-        read.ok()
+        let mut schedule = ScheduleKeys::PLAIN.read(self.settings, &mut self.faults);
+        schedule.zone = schedule.zone.or(self.offset());
+        schedule
     }
 
     fn rule(&mut self) -> RuleSpec {

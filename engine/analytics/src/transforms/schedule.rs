@@ -233,7 +233,7 @@ fn parse_minute(text: &str) -> Option<u32> {
 ///
 /// # Errors
 /// A message about a text that is none.
-pub(crate) fn parse_hours(text: &str) -> Result<Hours, (String, &'static str)> {
+fn parse_hours(text: &str) -> Result<Hours, (String, &'static str)> {
     let span = text
         .split_once('-')
         .and_then(|(from, until)| parse_minute(from).zip(parse_minute(until)))
@@ -255,7 +255,7 @@ pub(crate) fn parse_hours(text: &str) -> Result<Hours, (String, &'static str)> {
 ///
 /// # Errors
 /// A message about the first text that names none.
-pub(crate) fn parse_days(texts: &[String]) -> Result<[bool; 7], (String, &'static str)> {
+fn parse_days(texts: &[String]) -> Result<[bool; 7], (String, &'static str)> {
     let hint = "days = [\"mon-fri\", \"sun\"]: mon, tue, wed, thu, fri, sat and sun";
     if texts.is_empty() {
         return Err(("`days` is empty".to_owned(), hint));
@@ -280,7 +280,7 @@ pub(crate) fn parse_days(texts: &[String]) -> Result<[bool; 7], (String, &'stati
 ///
 /// # Errors
 /// A message about the first text that is no date.
-pub(crate) fn parse_exceptions(texts: &[String]) -> Result<Vec<Exception>, (String, &'static str)> {
+fn parse_exceptions(texts: &[String]) -> Result<Vec<Exception>, (String, &'static str)> {
     let hint = "except = [\"2026-12-24\", \"2027-07-26..2027-09-03\", \"12-25\"]: dates, from one to another, or of every year";
     if texts.len() > MAX_EXCEPTIONS {
         let message = format!(

@@ -1,6 +1,6 @@
 //! Keys of sources, cameras and `[defaults]`, and of the tables within them.
 
-use weir_analytics::transforms::transform_type;
+use weir_analytics::transforms::{ScheduleKeys, transform_type};
 use weir_flow::KeySpec;
 use weir_policy::StreamShare;
 
@@ -17,7 +17,11 @@ pub(crate) const MAX_GATE_POLYGONS: usize = 32;
 pub(crate) const MAX_REGIONS: usize = 64;
 
 /// Keys of a schedule, which are those of a rule of these names.
-pub(crate) const SCHEDULE_KEYS: [&str; 3] = ["hours", "days", "except"];
+pub(crate) const SCHEDULE_KEYS: [&str; 3] = [
+    ScheduleKeys::PLAIN.hours,
+    ScheduleKeys::PLAIN.days,
+    ScheduleKeys::PLAIN.except,
+];
 
 /// Keys of a source. Marks tell which of them cameras and `[defaults]` may have.
 pub const SOURCE: &[SectionKey] = &[

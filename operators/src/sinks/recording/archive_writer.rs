@@ -148,12 +148,13 @@ impl ArchiveWriter {
     /// Whether a packet is recorded by the hours of the sink: outside them the segment ends, and the next one begins with the first
     /// key frame within them.
     fn is_scheduled(&mut self, stream: &Arc<str>, packet: &Packet) -> bool {
-        let is_within = self.hours.contains(stream, packet.time_ms);
-        let known = self.streams.entry(Arc::clone(stream)).or_default();
-        if is_within {
-            known.is_off &= !packet.key;
-            return !known.is_off;
+        if self.hours.contains(stream, packet.time_ms) {
+            return self.streams.get_mut(stream).is_none_or(|known| {
+                known.is_off &= !packet.key;
+                !known.is_off
+            });
         }
+        let known = self.streams.entry(Arc::clone(stream)).or_default();
         if !std::mem::replace(&mut known.is_off, true) {
             self.close(stream);
         }
