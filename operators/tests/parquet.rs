@@ -4,7 +4,6 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
@@ -49,21 +48,13 @@ fn object(id: u32, class: &str, track: Option<u64>) -> DeliveredObject {
 
 fn delivery(stream: &str, index: u64, time_ms: u64, objects: Vec<DeliveredObject>) -> Delivery {
     Delivery {
-        without: Vec::new(),
-        stream: stream.into(),
-        frame: Arc::new(Frame::new(
-            index,
-            index as f64 * 40.0,
-            Image::from_rgb(1, 1, vec![0; 3]),
-        )),
         time_ms,
         latency_ms: 1.0,
-        late: false,
-        still: false,
         objects,
-        ended_tracks: Vec::new(),
-        incidents: Vec::new(),
-        overlays: Vec::new(),
+        ..Delivery::new(
+            stream,
+            Frame::new(index, index as f64 * 40.0, Image::from_rgb(1, 1, vec![0; 3])),
+        )
     }
 }
 

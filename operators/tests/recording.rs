@@ -158,18 +158,12 @@ pub(crate) fn incident(number: u64, phase: Phase, began_pts_ms: f64, pts_ms: f64
 
 fn accept_of(stream: &str, sink: &mut dyn Sink, incident: Incident) {
     let image = Image::from_rgb(16, 16, vec![0; 16 * 16 * 3]);
+    let frame = Frame::new(0, incident.pts_ms, image);
     let delivered = Delivery {
-        without: Vec::new(),
-        stream: stream.into(),
-        frame: Arc::new(Frame::new(0, incident.pts_ms, image)),
         time_ms: incident.time_ms,
         latency_ms: 30.0,
-        late: false,
-        still: false,
-        objects: Vec::new(),
-        ended_tracks: Vec::new(),
         incidents: vec![incident],
-        overlays: Vec::new(),
+        ..Delivery::new(stream, frame)
     };
     sink.accept(&delivered).unwrap();
 }

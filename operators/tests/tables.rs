@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::Value as Json;
 use weir_flow::{
@@ -47,17 +46,10 @@ fn write(sink: &mut dyn Sink, stream: &str) {
     for (index, objects) in (0..).zip(frames) {
         let image = Image::from_rgb(1, 1, vec![0; 3]);
         let delivery = Delivery {
-            without: Vec::new(),
-            stream: stream.into(),
-            frame: Arc::new(Frame::new(index, index as f64 * 40.0, image)),
             time_ms: 1_000,
             latency_ms: 1.0,
-            late: false,
-            still: false,
             objects,
-            ended_tracks: Vec::new(),
-            incidents: Vec::new(),
-            overlays: Vec::new(),
+            ..Delivery::new(stream, Frame::new(index, index as f64 * 40.0, image))
         };
         sink.accept(&delivery).unwrap();
     }
@@ -130,17 +122,10 @@ fn coco_results_have_the_mask_and_the_key_points_of_an_object() {
     let mut results = open("coco", &path);
     results
         .accept(&Delivery {
-            without: Vec::new(),
-            stream: "north".into(),
-            frame: Arc::new(Frame::new(0, 0.0, Image::from_rgb(3, 2, vec![0; 18]))),
             time_ms: 1_000,
             latency_ms: 1.0,
-            late: false,
-            still: false,
             objects: vec![found],
-            ended_tracks: Vec::new(),
-            incidents: Vec::new(),
-            overlays: Vec::new(),
+            ..Delivery::new("north", Frame::new(0, 0.0, Image::from_rgb(3, 2, vec![0; 18])))
         })
         .unwrap();
     results.finish().unwrap();

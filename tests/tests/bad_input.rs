@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use std::path::Path;
-use std::sync::Arc;
 
 use weir_flow::{Catalog, Delivery, Frame, Image, Settings, SinkFactory, SourceFactory, StopFlag, Value};
 use weir_operators::media::{SourceOptions, source};
@@ -81,19 +80,7 @@ fn clip(path: &Path, frames: u64, (width, height): (u32, u32)) {
     for index in 0..frames {
         let shade = (index * 9 % 256) as u8;
         let image = Image::from_rgb(width, height, vec![shade; width as usize * height as usize * 3]);
-        let delivery = Delivery {
-            stream: "clip".into(),
-            frame: Arc::new(Frame::new(index, index as f64 * 40.0, image)),
-            time_ms: 0,
-            latency_ms: 0.0,
-            late: false,
-            still: false,
-            without: Vec::new(),
-            objects: Vec::new(),
-            ended_tracks: Vec::new(),
-            incidents: Vec::new(),
-            overlays: Vec::new(),
-        };
+        let delivery = Delivery::new("clip", Frame::new(index, index as f64 * 40.0, image));
         sink.accept(&delivery).unwrap();
     }
     sink.finish().unwrap();

@@ -257,17 +257,13 @@ fn write_every_kind(path: &Path) {
     let mut frame = Frame::new(3, 120.0, Image::from_rgb(4, 2, vec![0; 24]));
     (frame.file, frame.concealed) = (Some("a.png".into()), true);
     sink.accept(&Delivery {
-        stream: "north".into(),
-        frame: frame.into(),
         time_ms: 1_763_859_723_456,
         latency_ms: 31.0,
         late: true,
-        still: false,
-        without: Vec::new(),
         objects: delivered_cars(),
         ended_tracks: vec![ended_track()],
         incidents: vec![crossing()],
-        overlays: Vec::new(),
+        ..Delivery::new("north", frame)
     })
     .unwrap();
     let reason = "the camera closed the connection".to_owned();

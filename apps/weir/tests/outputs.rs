@@ -66,19 +66,7 @@ impl Place {
         let mut sink = sink("mp4", &settings).unwrap().open().unwrap();
         for index in 0..frames {
             let image = Image::from_rgb(64, 48, vec![(index * 7 % 256) as u8; 64 * 48 * 3]);
-            let delivery = Delivery {
-                stream: "clip".into(),
-                frame: std::sync::Arc::new(Frame::new(index, index as f64 * 40.0, image)),
-                time_ms: 0,
-                latency_ms: 0.0,
-                late: false,
-                still: false,
-                without: Vec::new(),
-                objects: Vec::new(),
-                ended_tracks: Vec::new(),
-                incidents: Vec::new(),
-                overlays: Vec::new(),
-            };
+            let delivery = Delivery::new("clip", Frame::new(index, index as f64 * 40.0, image));
             sink.accept(&delivery).unwrap();
         }
         sink.finish().unwrap();

@@ -112,14 +112,19 @@ fn streams_are_seen_paused_resumed_added_and_removed() {
     service.drain();
 }
 
-#[test]
-fn a_camera_is_seen_with_what_was_found_in_it() {
+/// A service whose source `steady` shows a room, with further keys.
+fn room(keys: &str) -> Service {
     let folder = tempfile::tempdir().unwrap();
     clip(folder.path(), "live-room.mp4");
-    let source = "uri = \"clip.mp4\"\nmode = \"live\"\nloop = true";
-    let graph = GRAPH.replace("uri = \"emulated:uniform?rate=50\"", source);
+    let source = format!("uri = \"clip.mp4\"\nmode = \"live\"\nloop = true\n{keys}");
+    let graph = GRAPH.replace("uri = \"emulated:uniform?rate=50\"", &source);
     std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
-    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    Service::start_in(folder, "127.0.0.1:0", &[])
+}
+
+#[test]
+fn a_camera_is_seen_with_what_was_found_in_it() {
+    let mut service = room("");
     let browser = Browser::start(1280, 900);
     browser.open(&format!("http://{}/", service.at));
     // It plays on, with pictures of its size.
@@ -140,12 +145,7 @@ fn a_camera_is_seen_with_what_was_found_in_it() {
 
 #[test]
 fn camera_outside_its_schedule_is_shown_and_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    clip(folder.path(), "live-room.mp4");
-    let source = "uri = \"clip.mp4\"\nmode = \"live\"\nloop = true\nactive = { except = [\"1970-01-01..2999-12-31\"] }";
-    let graph = GRAPH.replace("uri = \"emulated:uniform?rate=50\"", source);
-    std::fs::write(folder.path().join("graph.toml"), graph).unwrap();
-    let mut service = Service::start_in(folder, "127.0.0.1:0", &[]);
+    let mut service = room("active = { except = [\"1970-01-01..2999-12-31\"] }");
     let browser = Browser::start(1280, 900);
     browser.open(&format!("http://{}/", service.at));
     browser.wait_until(&tile_has("steady", "Not analysed now"));

@@ -135,13 +135,8 @@ fn delivery(
         }),
     };
     Delivery {
-        stream: stream.into(),
-        frame: Arc::clone(frame),
         time_ms,
         latency_ms: 1.0,
-        late: false,
-        still: false,
-        without: Vec::new(),
         objects: vec![object],
         ended_tracks: vec![TrackEnd {
             id: track,
@@ -152,8 +147,7 @@ fn delivery(
             last_pts_ms: 0.0,
             attributes: attributes.into(),
         }],
-        incidents: Vec::new(),
-        overlays: Vec::new(),
+        ..Delivery::new(stream, Arc::clone(frame))
     }
 }
 

@@ -1,7 +1,5 @@
 //! Incidents of transforms that programs of users compute.
 
-use std::sync::Arc;
-
 use weir_analytics::{FrameTime, ProgramIncidents};
 use weir_flow::{
     Attribute, DeliveredObject, Delivery, Frame, Image, Object, Phase, Points, ProgramIncident, Rect,
@@ -17,13 +15,6 @@ fn delivery() -> Delivery {
         candidate: false,
     };
     Delivery {
-        stream: "door".into(),
-        frame: Arc::new(Frame::new(0, 0.0, Image::from_rgb(2, 2, vec![0; 12]))),
-        time_ms: 0,
-        latency_ms: 0.0,
-        late: false,
-        still: false,
-        without: Vec::new(),
         objects: vec![DeliveredObject {
             id: 0,
             object,
@@ -31,9 +22,7 @@ fn delivery() -> Delivery {
             attributes: Vec::new(),
             track: None,
         }],
-        ended_tracks: Vec::new(),
-        incidents: Vec::new(),
-        overlays: Vec::new(),
+        ..Delivery::new("door", Frame::new(0, 0.0, Image::from_rgb(2, 2, vec![0; 12])))
     }
 }
 

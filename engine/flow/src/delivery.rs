@@ -50,6 +50,25 @@ pub struct Delivery {
     pub overlays: Vec<Overlay>,
 }
 
+impl Delivery {
+    /// A frame in which nothing was found, with no latency.
+    pub fn new(stream: impl Into<Arc<str>>, frame: impl Into<Arc<Frame>>) -> Self {
+        Self {
+            stream: stream.into(),
+            frame: frame.into(),
+            time_ms: 0,
+            latency_ms: 0.0,
+            late: false,
+            still: false,
+            without: Vec::new(),
+            objects: Vec::new(),
+            ended_tracks: Vec::new(),
+            incidents: Vec::new(),
+            overlays: Vec::new(),
+        }
+    }
+}
+
 /// An event of a stream other than a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {

@@ -227,19 +227,10 @@ mod tests {
         ProgramFrame {
             stream: StreamId(0),
             request: RequestId(number),
-            delivery: Arc::new(Delivery {
-                stream: "north".into(),
-                frame: Arc::new(Frame::new(number, 0.0, Image::from_rgb(1, 1, vec![0; 3]))),
-                time_ms: 0,
-                latency_ms: 0.0,
-                late: false,
-                still: false,
-                without: Vec::new(),
-                objects: Vec::new(),
-                ended_tracks: Vec::new(),
-                incidents: Vec::new(),
-                overlays: Vec::new(),
-            }),
+            delivery: Arc::new(Delivery::new(
+                "north",
+                Frame::new(number, 0.0, Image::from_rgb(1, 1, vec![0; 3])),
+            )),
             at: Timestamp::ZERO,
         }
     }

@@ -70,6 +70,15 @@ fn fitting(file: &[u8]) -> Vec<&'static str> {
         .collect()
 }
 
+/// A layout of square pictures without metadata, of which rows name their outputs and heads.
+const PLAIN: Row<'static> = Row {
+    input: SQUARE,
+    outputs: &[],
+    metadata: NONE,
+    whole: &[],
+    heads: &[],
+};
+
 /// Layouts of objects, faces and hands that one head alone reads.
 const LAYOUTS: [Row<'static>; 8] = [
     Row {
@@ -81,7 +90,6 @@ const LAYOUTS: [Row<'static>; 8] = [
     },
     // Without a batch, as InsightFace exports it.
     Row {
-        input: SQUARE,
         outputs: &[
             ("448", &[12800, 1], 0.0),
             ("471", &[3200, 1], 0.0),
@@ -93,12 +101,10 @@ const LAYOUTS: [Row<'static>; 8] = [
             ("477", &[3200, 10], 1.0),
             ("500", &[800, 10], 1.0),
         ],
-        metadata: NONE,
-        whole: &[],
         heads: &["scrfd"],
+        ..PLAIN
     },
     Row {
-        input: SQUARE,
         outputs: &[
             ("score_8", &[1, 12800, 1], 0.0),
             ("score_16", &[1, 3200, 1], 0.0),
@@ -107,12 +113,10 @@ const LAYOUTS: [Row<'static>; 8] = [
             ("bbox_16", &[1, 3200, 4], 1.0),
             ("bbox_32", &[1, 800, 4], 1.0),
         ],
-        metadata: NONE,
-        whole: &[],
         heads: &["scrfd"],
+        ..PLAIN
     },
     Row {
-        input: SQUARE,
         outputs: &[
             ("a", &[1, 2, 80, 80], 0.0),
             ("b", &[1, 2, 40, 40], 0.0),
@@ -121,20 +125,17 @@ const LAYOUTS: [Row<'static>; 8] = [
             ("e", &[1, 8, 40, 40], 1.0),
             ("f", &[1, 8, 20, 20], 1.0),
         ],
-        metadata: NONE,
-        whole: &[],
         heads: &["scrfd"],
+        ..PLAIN
     },
     Row {
-        input: SQUARE,
         outputs: &[
             ("loc", &[1, 16800, 4], 0.0),
             ("conf", &[1, 16800, 2], 0.5),
             ("landms", &[1, 16800, 10], 0.0),
         ],
-        metadata: NONE,
-        whole: &[],
         heads: &["retinaface"],
+        ..PLAIN
     },
     Row {
         input: &[1, 128, 128, 3],
@@ -142,9 +143,8 @@ const LAYOUTS: [Row<'static>; 8] = [
             ("regressors", &[1, 896, 16], 0.0),
             ("classificators", &[1, 896, 1], -9.0),
         ],
-        metadata: NONE,
-        whole: &[],
         heads: &["blazeface"],
+        ..PLAIN
     },
     Row {
         input: &[1, 128, 128, 3],
@@ -154,9 +154,8 @@ const LAYOUTS: [Row<'static>; 8] = [
             ("Identity_2", &[1, 512, 16], 0.0),
             ("Identity_3", &[1, 384, 16], 0.0),
         ],
-        metadata: NONE,
-        whole: &[],
         heads: &["blazeface"],
+        ..PLAIN
     },
     Row {
         input: &[1, 192, 192, 3],
@@ -164,9 +163,8 @@ const LAYOUTS: [Row<'static>; 8] = [
             ("Identity", &[1, 2016, 18], 0.0),
             ("Identity_1", &[1, 2016, 1], -9.0),
         ],
-        metadata: NONE,
-        whole: &[],
         heads: &["palm"],
+        ..PLAIN
     },
 ];
 

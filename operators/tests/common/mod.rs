@@ -34,17 +34,9 @@ pub(crate) fn delivery(
 ) -> Delivery {
     let frame = Arc::new(Frame::new(index, pts_ms, image));
     Delivery {
-        stream: stream.into(),
-        frame,
-        time_ms: 0,
         latency_ms: 31.24,
-        late: false,
-        still: false,
-        without: Vec::new(),
         objects,
-        ended_tracks: Vec::new(),
-        incidents: Vec::new(),
-        overlays: Vec::new(),
+        ..Delivery::new(stream, frame)
     }
 }
 

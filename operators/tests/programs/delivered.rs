@@ -115,17 +115,11 @@ pub(crate) fn car(track: u64) -> DeliveredObject {
 
 pub(crate) fn delivery(stream: &str, objects: Vec<DeliveredObject>, incidents: Vec<Incident>) -> Delivery {
     Delivery {
-        without: Vec::new(),
-        stream: stream.into(),
-        frame: Arc::new(Frame::new(0, 0.0, Image::from_rgb(1, 1, vec![0; 3]))),
         time_ms: 1_000,
         latency_ms: 1.0,
-        late: false,
-        still: false,
         objects,
-        ended_tracks: Vec::new(),
         incidents,
-        overlays: Vec::new(),
+        ..Delivery::new(stream, Frame::new(0, 0.0, Image::from_rgb(1, 1, vec![0; 3])))
     }
 }
 

@@ -433,17 +433,13 @@ fn object(track: u64, score: f32, vector: Option<[f32; 2]>) -> DeliveredObject {
 
 fn delivery(time_ms: u64, objects: Vec<DeliveredObject>) -> Delivery {
     Delivery {
-        stream: "north".into(),
-        frame: Arc::new(Frame::new(0, time_ms as f64, Image::from_rgb(2, 2, vec![0; 12]))),
         time_ms,
         latency_ms: 1.0,
-        late: false,
-        still: false,
-        without: Vec::new(),
         objects,
-        ended_tracks: Vec::new(),
-        incidents: Vec::new(),
-        overlays: Vec::new(),
+        ..Delivery::new(
+            "north",
+            Frame::new(0, time_ms as f64, Image::from_rgb(2, 2, vec![0; 12])),
+        )
     }
 }
 
