@@ -160,6 +160,7 @@ fn ways(client: &Client, events: &Receiver<Event>, bytes: usize, stages: u32) ->
             share: 0,
             partition: PartitionId(worker),
             booked: Timestamp::ZERO,
+            sent: Timestamp::ZERO,
         })
         .collect();
     let mut times = Times::default();

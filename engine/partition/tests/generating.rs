@@ -232,6 +232,27 @@ fn sequences_go_on_with_the_same_tokens_when_their_worker_is_killed_and_comes_ba
 }
 
 #[test]
+fn worker_computes_a_prefix_that_it_has_not_stored() {
+    let mut alone = fresh();
+    go_on(&mut SumsSession::default(), &mut alone, 1).unwrap();
+    let worker = listen("127.0.0.1:0");
+    let model = remote(&worker.address().to_string(), VOCABULARY);
+    let mut session = GenerativeModel::open(&model, DeviceKind::Cpu).unwrap();
+    // Sessions of `Sums` store none.
+    for number in 0..3 {
+        let id = SequenceId(number);
+        session.begin(id, spec(number)).unwrap();
+        assert_eq!(session.reuse_prefix(id, 2), 2);
+        let tokens = 3 + number as u32 - 2;
+        let step = SequenceStep { sequence: id, tokens };
+        let given = session.step(&[step]).unwrap();
+        session.keep_prefix(id, 2);
+        let tokens: Vec<u32> = given.iter().map(|token| token.token).collect();
+        assert_eq!(tokens, alone[number as usize].generated);
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_one_clear_error() {
     let worker = listen("127.0.0.1:0");
     let Address::Tcp(address) = worker.address() else {

@@ -2,3 +2,4 @@
 
 mod plan;
 mod plan_errors;
+mod replan;

@@ -47,7 +47,7 @@ fn blocks(rng: &mut Pcg64Mcg, model: &str, classes: &[Class], count: usize) -> B
 }
 
 /// A small random problem.
-fn problem(seed: u64, devices: u32, count: usize) -> Problem {
+pub(super) fn problem(seed: u64, devices: u32, count: usize) -> Problem {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     let classes = vec![
         class("fast", rng.random_range(1..=devices)),

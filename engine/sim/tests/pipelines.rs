@@ -246,6 +246,7 @@ fn a_switch_of_plans_loses_nothing() {
             load_time: Span::from_millis(300),
             plan,
             modules: vec![(0, slots)],
+            origin: None,
         });
         let ran = run(&spec, &arrivals);
         check_books(&ran, &arrivals, seed);

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ModuleId;
 use crate::profile::Profile;
+use crate::time::Span;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -84,6 +85,14 @@ pub struct PipelineSpec {
     pub batch: u32,
     /// Stages in order.
     pub stages: Vec<StageSpec>,
+}
+
+/// Transfer time of `items` items of `bytes` bytes each over a link of `bandwidth_bps` bits a second that carries nothing else.
+#[must_use]
+pub fn transfer_time(bytes: u64, items: u32, bandwidth_bps: u64) -> Span {
+    let bits = u128::from(bytes) * 8 * u128::from(items);
+    let micros = (bits * 1_000_000).div_ceil(u128::from(bandwidth_bps.max(1)));
+    Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
 /// Everything that can be reserved.

@@ -2,6 +2,7 @@
 //! missing, levels of decoding, states of streams, gear plans. Plain data without decisions or I/O.
 
 mod cluster;
+mod conditions;
 mod decode_level;
 mod drop_reason;
 mod gear_plan;
@@ -18,8 +19,9 @@ mod topology;
 
 pub use cluster::{
     ClusterSpec, PartitionId, PipelineId, PipelineSpec, ServerId, ServerSpec, ShareId, ShareSpec, StageSpec,
-    WorkerId,
+    WorkerId, transfer_time,
 };
+pub use conditions::{AS_PLANNED, Conditions, DurationRatio, LinkSpeed, MixShare, PlanGain};
 pub use decode_level::{DecodeLevel, FrameSkip};
 pub use drop_reason::DropReason;
 pub use gear_plan::{CascadeGear, Gear, GearPlan, GearPlanError, ReplicaGear, StageGear};

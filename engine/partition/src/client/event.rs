@@ -17,6 +17,9 @@ pub struct Stage {
     /// Time for which the share is booked; of the queued batches, the share runs the one with the earliest
     /// booking first.
     pub booked: Timestamp,
+    /// Time for which the transfer of its input is booked; of the features that wait for a worker's uplink, the one with the
+    /// earliest booking is sent first.
+    pub sent: Timestamp,
 }
 
 /// A worker as it introduced itself.

@@ -129,6 +129,10 @@ impl GenerativeModel for RemoteGenerator {
         self.local.decode(tokens)
     }
 
+    fn prefix_tokens(&self) -> u32 {
+        self.local.prefix_tokens()
+    }
+
     fn open(&self, _device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {
         let (reader, writer) = self.connect()?;
         let mut session = RemoteSequences {
@@ -268,6 +272,19 @@ impl GenerativeSession for RemoteSequences {
         self.sequences
             .insert(sequence, SequenceState { cache: None, ..state });
         Ok(0)
+    }
+
+    /// The worker stores it before its next step.
+    fn keep_prefix(&mut self, sequence: SequenceId, tokens: u32) {
+        self.commands
+            .push(SequenceCommand::KeepPrefix { sequence, tokens });
+    }
+
+    /// The worker computes what it has not stored before its next step.
+    fn reuse_prefix(&mut self, sequence: SequenceId, tokens: u32) -> u32 {
+        self.commands
+            .push(SequenceCommand::ReusePrefix { sequence, tokens });
+        tokens
     }
 
     fn sequences(&self) -> usize {

@@ -144,6 +144,7 @@ impl ClientState {
                 share: stage.share,
                 partition: stage.partition,
                 booked: stage.booked,
+                sent: stage.sent,
             })
         };
         let input = StageInput {

@@ -197,6 +197,7 @@ fn hop<R: Read>(b: &mut Body<R>) -> Read_<Hop> {
         share: b.u32()?,
         partition: PartitionId(b.u32()?),
         booked: moment(b)?,
+        sent: moment(b)?,
     })
 }
 

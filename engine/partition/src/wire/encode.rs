@@ -184,7 +184,8 @@ fn hop<P: Pieces>(to: &mut P, hop: &Hop) -> io::Result<()> {
     }
     u32(to, hop.share)?;
     u32(to, hop.partition.0)?;
-    u64(to, hop.booked.micros())
+    u64(to, hop.booked.micros())?;
+    u64(to, hop.sent.micros())
 }
 
 fn input<P: Pieces>(to: &mut P, input: &StageInput) -> io::Result<()> {

@@ -11,7 +11,7 @@ use super::{decode, encode};
 /// First bytes of every connection, in both directions.
 pub const MAGIC: [u8; 8] = *b"weirpart";
 /// Version of the protocol, which follows the magic bytes.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 
 /// Upper limits of message sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

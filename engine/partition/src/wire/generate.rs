@@ -55,6 +55,16 @@ pub(super) fn encode_step<P: Pieces>(to: &mut P, step: &InstanceStep) -> io::Res
             u8(to, 2)?;
             u64(to, sequence.0)
         }
+        SequenceCommand::KeepPrefix { sequence, tokens } => {
+            u8(to, 3)?;
+            u64(to, sequence.0)?;
+            u32(to, *tokens)
+        }
+        SequenceCommand::ReusePrefix { sequence, tokens } => {
+            u8(to, 4)?;
+            u64(to, sequence.0)?;
+            u32(to, *tokens)
+        }
     })?;
     each(to, &step.steps, |to, step| {
         u64(to, step.sequence.0)?;
@@ -109,6 +119,14 @@ fn command<R: Read>(b: &mut Body<R>) -> Read_<SequenceCommand> {
         }
         1 => SequenceCommand::Remove(sequence),
         2 => SequenceCommand::Evict(sequence),
+        3 => SequenceCommand::KeepPrefix {
+            sequence,
+            tokens: b.u32()?,
+        },
+        4 => SequenceCommand::ReusePrefix {
+            sequence,
+            tokens: b.u32()?,
+        },
         _ => return Err(b.bad("there is no such command")),
     })
 }

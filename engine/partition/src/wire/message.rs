@@ -54,6 +54,8 @@ pub struct Hop {
     pub partition: PartitionId,
     /// Time for which the share is booked, on the engine's clock.
     pub booked: Timestamp,
+    /// Time for which the transfer to it is booked, on the engine's clock.
+    pub sent: Timestamp,
 }
 
 /// Time span in which a resource was used, on the engine's clock.

@@ -56,11 +56,15 @@ fn hop() -> impl Strategy<Value = Hop> {
         "[a-z0-9._-]{1,64}".prop_map(|name| Address::Node(NodeName::new(&name).unwrap())),
         any::<std::net::SocketAddrV4>().prop_map(|address| Address::Tcp(address.into())),
     ];
-    (address, any::<u32>(), any::<u32>(), moment()).prop_map(|(address, share, partition, booked)| Hop {
-        address,
-        share,
-        partition: PartitionId(partition),
-        booked,
+    let moments = (moment(), moment());
+    (address, any::<u32>(), any::<u32>(), moments).prop_map(|(address, share, partition, (booked, sent))| {
+        Hop {
+            address,
+            share,
+            partition: PartitionId(partition),
+            booked,
+            sent,
+        }
     })
 }
 
@@ -181,6 +185,8 @@ fn command() -> impl Strategy<Value = SequenceCommand> {
         ),
         id().prop_map(SequenceCommand::Remove),
         id().prop_map(SequenceCommand::Evict),
+        (id(), any::<u32>()).prop_map(|(sequence, tokens)| SequenceCommand::KeepPrefix { sequence, tokens }),
+        (id(), any::<u32>()).prop_map(|(sequence, tokens)| SequenceCommand::ReusePrefix { sequence, tokens }),
     ]
 }
 

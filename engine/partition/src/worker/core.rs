@@ -6,6 +6,7 @@ use crossbeam_channel::{Sender, TrySendError};
 use weir_flow::PartitionLoader;
 
 use super::control::{self, ControlCommand, LoadedPartitions};
+use super::link_turns::LinkTurns;
 use super::options::{WorkerError, WorkerOptions};
 use super::permit::Permit;
 use super::share::{self, Job, ShareContext, ShareHandle};
@@ -54,6 +55,7 @@ impl Core {
             timeouts: options.timeouts,
             emulation: options.emulation,
             max_queue: options.max_queue,
+            turns: LinkTurns::default(),
             link_turn: Mutex::default(),
             hops: options.hops.clone(),
         }));

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use weir_flow::{GeneratedToken, GenerativeSession};
+use weir_flow::{GeneratedToken, GenerativeSession, SequenceCommand};
 use weir_types::SleepCompensator;
 
 use super::core::Core;
@@ -83,9 +83,13 @@ fn next(core: &Core, reader: &mut MessageReader) -> Result<Option<Message>, Wire
 fn run(session: &mut dyn GenerativeSession, step: InstanceStep) -> Result<Vec<GeneratedToken>, String> {
     let ran = catch_unwind(AssertUnwindSafe(|| {
         for command in step.commands {
-            if let Err(error) = command.carry_out(session) {
+            // A sequence with fewer computed tokens than the engine counts on would lack one of the step.
+            let must_succeed = matches!(command, SequenceCommand::ReusePrefix { .. });
+            match command.carry_out(session) {
+                Err(error) if must_succeed => return Err(error),
                 // The error fails the step that contains the sequence.
-                tracing::debug!("{error}");
+                Err(error) => tracing::debug!("{error}"),
+                Ok(()) => {}
             }
         }
         session.step(&step.steps)

@@ -14,6 +14,7 @@ mod core;
 mod emulation;
 mod generating;
 mod hops;
+mod link_turns;
 mod node_server;
 mod options;
 mod permit;

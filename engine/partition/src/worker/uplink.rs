@@ -1,7 +1,7 @@
 //! Uplink: sends features to other workers, with one thread per destination, so that a stalled destination
-//! does not delay others.
+//! does not delay others for long.
 //!
-//! An emulated link carries one feature at a time, as reservations assume.
+//! A link carries one feature at a time, in the order of their bookings, as reservations assume.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use weir_flow::Tensor;
-use weir_types::{SleepCompensator, Span};
+use weir_types::{SleepCompensator, Span, Timestamp};
 
 use super::emulation::{Emulation, emulate_duration};
 use super::hops::AllowedHops;
+use super::link_turns::{LinkTurns, SendQueue};
 use super::permit::Permit;
 use super::state::WorkerState;
 use crate::carrier::{NodeCarrier, Peer, Role};
@@ -28,13 +29,17 @@ const MAX_DESTINATIONS: usize = 256;
 /// Time without features after which a destination is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Longest time for which a feature on a real link keeps others from being sent, in addition to that of an emulated link.
+const MAX_TURN: Span = Span::from_millis(250);
+
 /// A feature, the connection that it belongs to, its place in memory.
 type QueuedFeature = (StageInput, u64, Permit);
 
 /// The uplink of a worker.
 pub(super) struct Uplink {
     context: Arc<UplinkContext>,
-    links: Mutex<BTreeMap<Address, Sender<QueuedFeature>>>,
+    /// Features by destination, each with the time for which its transfer is booked.
+    links: Mutex<BTreeMap<Address, Sender<(Timestamp, QueuedFeature)>>>,
 }
 
 /// Context that all destinations of an uplink share.
@@ -47,6 +52,8 @@ pub(super) struct UplinkContext {
     pub(super) emulation: Emulation,
     /// Maximum number of features that wait for one destination.
     pub(super) max_queue: usize,
+    /// Order in which features take the link.
+    pub(super) turns: LinkTurns,
     /// Lock of the emulated link: one sender at a time occupies it.
     pub(super) link_turn: Mutex<SleepCompensator>,
     /// Addresses to which features may be sent.
@@ -90,7 +97,7 @@ impl Uplink {
                 Err(error) => return failed(BatchFailure::Unreachable(error.to_string())),
             }
         }
-        if let Err(refused) = links[&next.address].try_send((input, generation, permit)) {
+        if let Err(refused) = links[&next.address].try_send((next.sent, (input, generation, permit))) {
             drop(links);
             failed(match refused {
                 TrySendError::Full(_) => BatchFailure::QueueFull,
@@ -99,13 +106,14 @@ impl Uplink {
         }
     }
 
-    fn start(self: &Arc<Self>, to: Address) -> std::io::Result<Sender<QueuedFeature>> {
+    fn start(self: &Arc<Self>, to: Address) -> std::io::Result<Sender<(Timestamp, QueuedFeature)>> {
         let (sender, waiting) = bounded(self.context.max_queue);
         let mut link = Destination {
             to,
             context: Arc::clone(&self.context),
             uplink: Arc::downgrade(self),
             connection: None,
+            is_stalled: false,
         };
         std::thread::Builder::new()
             .name("weir-uplink".to_owned())
@@ -120,13 +128,21 @@ struct Destination {
     context: Arc<UplinkContext>,
     uplink: Weak<Uplink>,
     connection: Option<(MessageReader, MessageWriter)>,
+    /// Whether the last feature was not sent, or took too long: the next one keeps no others waiting.
+    is_stalled: bool,
 }
 
 impl Destination {
-    fn work(&mut self, waiting: &Receiver<QueuedFeature>) {
+    fn work(&mut self, waiting: &Receiver<(Timestamp, QueuedFeature)>) {
+        let mut queue = SendQueue::new();
         loop {
             match waiting.recv_timeout(IDLE_TIMEOUT) {
-                Ok((input, generation, _permit)) => self.transmit(input, generation),
+                Ok(feature) => {
+                    queue.push(feature);
+                    while let Some((booked, (input, generation, _permit))) = queue.next(waiting) {
+                        self.transmit(booked, input, generation);
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     let Some(uplink) = self.uplink.upgrade() else {
@@ -143,7 +159,7 @@ impl Destination {
         }
     }
 
-    fn transmit(&mut self, mut input: StageInput, generation: u64) {
+    fn transmit(&mut self, booked: Timestamp, mut input: StageInput, generation: u64) {
         let context = Arc::clone(&self.context);
         if !context.state.is_serving(generation) {
             return super::state::count(&context.state.counters.stale);
@@ -151,18 +167,25 @@ impl Destination {
         let (key, stage) = (input.key, input.stage);
         let bytes: usize = input.tensors.iter().map(|tensor| tensor.data.len()).sum();
         let held_for = context.emulation.transfer(bytes as u64);
+        let longest = held_for + MAX_TURN;
+        let turn_time = if self.is_stalled { Span::ZERO } else { longest };
+        // Features for workers of this process pass no link, unless one is emulated.
+        let takes_link = held_for > Span::ZERO || !matches!(self.to, Address::Local(_));
+        let turn = takes_link.then(|| context.turns.wait(booked, turn_time, context.state.clock()));
         let mut link_turn =
             (held_for > Span::ZERO).then(|| context.link_turn.lock().unwrap_or_else(PoisonError::into_inner));
         input.began = context.state.engine_now();
+        let began = context.state.own_now();
         if let Some(compensator) = &mut link_turn {
             emulate_duration(&context.state, held_for, compensator);
         }
         let sent = match self.to {
             Address::Local(number) => match context.locals.find(number) {
                 Some(worker) => {
-                    drop(link_turn);
+                    drop((link_turn, turn));
+                    self.is_stalled = false;
                     worker.on_feature(input);
-                    Ok(())
+                    return;
                 }
                 None => Err(WireError::Closed),
             },
@@ -170,6 +193,8 @@ impl Destination {
             Address::Node(name) => self.send_to_node(name, input),
             Address::Tcp(_) => self.write(input),
         };
+        drop((link_turn, turn));
+        self.is_stalled = sent.is_err() || context.state.own_now().since(began) > longest;
         if let Err(error) = sent {
             self.connection = None;
             tracing::warn!(to = %self.to, "feature not sent: {error}");

@@ -158,6 +158,7 @@ pub(crate) fn stage(worker: u32, partition: u32) -> Stage {
         share: 0,
         partition: PartitionId(partition),
         booked: Timestamp::ZERO,
+        sent: Timestamp::ZERO,
     }
 }
 

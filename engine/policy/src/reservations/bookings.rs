@@ -52,6 +52,11 @@ impl Booking {
             .map_or(Timestamp::ZERO, |resource_use| resource_use.span.to)
     }
 
+    /// The share of a stage.
+    pub(super) fn share(&self, stage: u32) -> Option<ShareId> {
+        self.path.get(stage as usize).map(|stage| stage.share)
+    }
+
     /// The stages as booked now.
     pub(super) fn path(&self) -> Vec<PathStage> {
         let mut path = self.path.clone();
@@ -162,7 +167,7 @@ impl Bookings {
             let server = cluster.server_of(booking.path[number].share);
             let length = match (used, sender) {
                 (ResourceUse::Transfer, Some(sender)) => {
-                    stages[number].transfer(items, cluster.bandwidth(sender, server))
+                    stages[number].transfer(items, (sender, server), cluster.bandwidth(sender, server))
                 }
                 _ => stages[number].duration(items),
             };

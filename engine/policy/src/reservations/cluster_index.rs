@@ -1,6 +1,8 @@
 //! Lookup tables of the cluster: shares, links, and stages with durations by batch size.
 
-use weir_types::{ClusterSpec, ModuleId, PipelineId, ShareId, Span};
+use std::collections::BTreeMap;
+
+use weir_types::{ClusterSpec, ModuleId, PipelineId, ShareId, Span, transfer_time};
 
 use crate::measure::correction::Correction;
 
@@ -16,6 +18,9 @@ pub(super) struct Stage {
     profiled: Vec<Span>,
     durations: Vec<Span>,
     correction: Correction,
+    /// Measured over expected transfer times of its input, by the servers of sender and receiver; pairs that were not measured
+    /// are absent.
+    links: BTreeMap<(usize, usize), Correction>,
 }
 
 /// Least change of the correction that is applied to the table.
@@ -30,6 +35,17 @@ impl Stage {
         };
         let applied = self.durations[0].micros() as f64 / self.profiled[0].micros().max(1) as f64;
         self.correction.on_measured(profiled, took);
+        self.apply_correction(applied);
+    }
+
+    /// Follows measurements of another stage, which runs the same model on the same class of devices.
+    fn adopt_correction(&mut self, other: &Self) {
+        self.correction = other.correction;
+        self.apply_correction(1.0);
+    }
+
+    /// Corrects the durations, to which the ratio `applied` is applied now.
+    fn apply_correction(&mut self, applied: f64) {
         let ratio = self.correction.ratio();
         if (ratio - applied).abs() > MIN_RATIO_CHANGE {
             self.durations = self
@@ -40,26 +56,51 @@ impl Stage {
         }
     }
 
-    /// Resets durations to the profile until they are measured again.
+    /// The input of a batch of `size` took `took` from one server to the other; updates the correction of that link.
+    pub(super) fn on_transferred(&mut self, size: u32, link: (usize, usize), bandwidth_bps: u64, took: Span) {
+        let expected = self.planned_transfer(size, bandwidth_bps);
+        self.links.entry(link).or_default().on_transfer(expected, took);
+    }
+
+    /// Resets durations to the profile, and transfers to the bandwidth, until they are measured again.
     pub(super) fn reset_correction(&mut self) {
         self.correction = Correction::default();
         self.durations.clone_from(&self.profiled);
+        self.links.clear();
+    }
+
+    /// Profiled duration of a batch of `size`, without corrections.
+    pub(super) fn profiled(&self, size: u32) -> Span {
+        at_size(&self.profiled, size)
     }
 
     pub(super) fn duration(&self, size: u32) -> Span {
-        let last = self.durations.len().saturating_sub(1);
-        self.durations
-            .get((size.saturating_sub(1) as usize).min(last))
-            .copied()
-            .unwrap_or(Span::ZERO)
+        at_size(&self.durations, size)
     }
 
-    /// Transfer time of `size` items over a link of `bandwidth_bps` bits a second.
-    pub(super) fn transfer(&self, size: u32, bandwidth_bps: u64) -> Span {
-        let bits = u128::from(self.received_bytes) * 8 * u128::from(size);
-        let micros = (bits * 1_000_000).div_ceil(u128::from(bandwidth_bps.max(1)));
-        Span::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    /// Transfer time of `size` items over a link of `bandwidth_bps` bits a second, without corrections.
+    pub(super) fn planned_transfer(&self, size: u32, bandwidth_bps: u64) -> Span {
+        transfer_time(self.received_bytes, size, bandwidth_bps)
     }
+
+    /// Transfer time of `size` items between two servers, as corrected by measured ones.
+    pub(super) fn transfer(&self, size: u32, link: (usize, usize), bandwidth_bps: u64) -> Span {
+        let planned = self.planned_transfer(size, bandwidth_bps);
+        let correction = self.links.get(&link);
+        correction.map_or(planned, |correction| correction.expected_duration(planned))
+    }
+
+    /// Whether no transfer of the stage's input was measured, so that transfer times follow from the bandwidth alone.
+    pub(super) fn has_planned_links(&self) -> bool {
+        self.links.is_empty()
+    }
+}
+
+/// The duration for `size` items in a table that begins with one item.
+fn at_size(durations: &[Span], size: u32) -> Span {
+    let last = durations.len().saturating_sub(1);
+    let index = (size.saturating_sub(1) as usize).min(last);
+    durations.get(index).copied().unwrap_or(Span::ZERO)
 }
 
 #[derive(Debug, Clone)]
@@ -73,6 +114,8 @@ pub(super) struct Pipeline {
 #[derive(Debug, Clone)]
 pub(super) struct ClusterIndex {
     servers: Vec<usize>,
+    /// Device class of each share.
+    classes: Vec<String>,
     bandwidths: Vec<u64>,
     pub(super) pipelines: Vec<Pipeline>,
 }
@@ -112,6 +155,7 @@ impl ClusterIndex {
                             durations: profiled.clone(),
                             profiled,
                             correction: Correction::default(),
+                            links: BTreeMap::new(),
                         }
                     })
                     .collect();
@@ -123,6 +167,7 @@ impl ClusterIndex {
             })
             .collect();
         Self {
+            classes: cluster.shares.iter().map(|share| share.class.clone()).collect(),
             bandwidths,
             servers,
             pipelines,
@@ -140,6 +185,27 @@ impl ClusterIndex {
         }
     }
 
+    /// Takes over what was measured of durations under another plan, by module and class of devices: of the stage at the same
+    /// place, if that class ran it.
+    pub(super) fn adopt_corrections(&mut self, before: &Self) {
+        let class_of = |stage: &Stage, classes: &[String]| {
+            let share = stage.shares.first();
+            share.and_then(|share| classes.get(share.index()).cloned())
+        };
+        for pipeline in &mut self.pipelines {
+            let module = pipeline.module;
+            for (place, stage) in pipeline.stages.iter_mut().enumerate() {
+                let class = class_of(stage, &self.classes);
+                let of_module = before.pipelines.iter().filter(|other| other.module == module);
+                let stages = of_module.flat_map(|other| other.stages.iter().enumerate());
+                let alike = stages.filter(|(_, other)| class_of(other, &before.classes) == class);
+                if let Some((_, same)) = alike.min_by_key(|(at, _)| at.abs_diff(place)) {
+                    stage.adopt_correction(same);
+                }
+            }
+        }
+    }
+
     /// Number of resources.
     pub(super) fn resources(&self) -> usize {
         self.servers.len() + 2 * self.bandwidths.len()
@@ -151,6 +217,11 @@ impl ClusterIndex {
 
     pub(super) fn server_of(&self, share: ShareId) -> usize {
         self.servers[share.index()]
+    }
+
+    /// Name of the device class of a share.
+    pub(super) fn class_of(&self, share: ShareId) -> &str {
+        &self.classes[share.index()]
     }
 
     pub(super) fn uplink(&self, server: usize) -> usize {

@@ -23,6 +23,7 @@ mod decide;
 mod planned;
 mod probe;
 mod reactive;
+mod replan;
 mod spec;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,7 @@ pub use planned::{
 };
 pub use probe::Probe;
 pub use reactive::{Reaction, react, stage_deadlines};
+pub use replan::{ReplanOrigin, ReplanSpec};
 pub use spec::{BookingTable, ReserveSpec};
 
 /// A module that requests paths.
@@ -129,6 +131,11 @@ impl Reservations {
         }
     }
 
+    /// Takes over what was measured of durations under the plan before.
+    fn adopt_corrections(&mut self, before: &Self) {
+        self.cluster.adopt_corrections(&before.cluster);
+    }
+
     /// Answers no request from now on; requests are still taken in.
     pub fn pause(&mut self) {
         self.paused = true;
@@ -178,8 +185,11 @@ impl Reservations {
             } if self.feedback => {
                 let to = to.min(now);
                 let from = from.min(to);
-                if used == ResourceUse::Run && self.corrected {
-                    self.correct_duration(booking, stage, to - from);
+                if self.corrected {
+                    match used {
+                        ResourceUse::Run => self.correct_duration(booking, stage, to - from),
+                        ResourceUse::Transfer => self.correct_transfer(booking, stage, to - from),
+                    }
                 }
                 self.bookings.on_used(booking, stage, used, Interval { from, to });
                 self.version += 1;
@@ -203,6 +213,51 @@ impl Reservations {
         if let Some(stage) = pipeline.and_then(|pipeline| pipeline.stages.get_mut(stage as usize)) {
             stage.on_measured(booking.size, took);
         }
+    }
+
+    fn correct_transfer(&mut self, booking: BookingId, stage: u32, took: Span) {
+        let Some(booking) = self.bookings.all.get(&booking) else {
+            return;
+        };
+        let sender = stage.checked_sub(1).and_then(|sender| booking.share(sender));
+        let (Some(sender), Some(receiver)) = (sender, booking.share(stage)) else {
+            return;
+        };
+        let link = (self.cluster.server_of(sender), self.cluster.server_of(receiver));
+        let bandwidth = self.cluster.bandwidth(link.0, link.1);
+        let pipeline = self.cluster.pipelines.get_mut(booking.pipeline.index());
+        if let Some(stage) = pipeline.and_then(|pipeline| pipeline.stages.get_mut(stage as usize)) {
+            stage.on_transferred(booking.size, link, bandwidth, took);
+        }
+    }
+
+    /// A use of a booking as the profile and the bandwidth have it, before it is reported.
+    fn planned_use(&self, booking: BookingId, stage: u32, used: ResourceUse) -> Option<PlannedUse<'_>> {
+        let booking = self.bookings.all.get(&booking)?;
+        let pipeline = self.cluster.pipelines.get(booking.pipeline.index())?;
+        let of_stage = pipeline.stages.get(stage as usize)?;
+        let receiver = booking.share(stage)?;
+        let class = self.cluster.class_of(receiver);
+        let module = booking.module;
+        let run = PlannedUse {
+            module,
+            from: None,
+            class,
+            expected: of_stage.profiled(booking.size),
+            bandwidth_bps: 0,
+        };
+        if used == ResourceUse::Run {
+            return Some(run);
+        }
+        let sender = booking.share(stage.checked_sub(1)?)?;
+        let servers = [sender, receiver].map(|share| self.cluster.server_of(share));
+        let bandwidth_bps = self.cluster.bandwidth(servers[0], servers[1]);
+        Some(PlannedUse {
+            from: Some(self.cluster.class_of(sender)),
+            expected: of_stage.planned_transfer(booking.size, bandwidth_bps),
+            bandwidth_bps,
+            ..run
+        })
     }
 
     fn update_requester(&mut self, module: ModuleId, change: impl FnOnce(&mut Requester)) {
@@ -373,6 +428,18 @@ impl Reservations {
     pub fn probes(&self) -> u64 {
         self.scratch.probes
     }
+}
+
+/// A use of a booking as it was planned.
+struct PlannedUse<'a> {
+    module: ModuleId,
+    /// Device class of the sender; `None`: a run.
+    from: Option<&'a str>,
+    /// Device class that it runs on, or that receives.
+    class: &'a str,
+    expected: Span,
+    /// Configured bandwidth of the link; 0: a run.
+    bandwidth_bps: u64,
 }
 
 /// Smallest batch size that is at least this fraction of the planned size.

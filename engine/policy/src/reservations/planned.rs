@@ -8,15 +8,18 @@
 //!       └──GiveUp   (a stage without a worker, or a switch that is not complete)
 //! ```
 //!
+//! A plan that was solved again for measured conditions (`replan.rs`) is loaded only if it is better than the one in force.
+//!
 //! Requests of modules are kept while booking is paused, and are answered by the new plan. A plan that is
 //! given up changes nothing.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use weir_types::{PartitionId, ShareId, Span, Timestamp, WorkerId};
+use weir_types::{Conditions, ModuleId, PartitionId, PlanGain, ShareId, Span, Timestamp, WorkerId};
 
 use super::api::{BookingId, ReserveEffect, ReserveEvent};
+use super::replan::{Replan, ReplanOrigin, ReplanSpec};
 use super::{Reservations, ReserveSpec};
 
 /// A plan laid out on workers.
@@ -28,6 +31,9 @@ pub struct PlanSpec {
     pub reserve: ReserveSpec,
     /// Worker that owns each share; a share without an owner is never lost.
     pub owners: Vec<WorkerId>,
+    /// Condition for solving it again; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replan: Option<ReplanSpec>,
 }
 
 /// A partition on a worker.
@@ -49,6 +55,16 @@ pub enum PlanEvent {
         plan: Box<PlanSpec>,
         /// Partitions that must be loaded before the plan can be in force.
         loads: Vec<PartitionLoad>,
+        /// Origin of a plan that was solved again; `None`: it is used however good it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<ReplanOrigin>,
+    },
+    /// Items arrived at a module, whether they are served or dropped.
+    Arrived {
+        /// Module that they arrived at.
+        module: ModuleId,
+        /// Number of items since the last event.
+        items: u64,
     },
     /// A worker has loaded a partition.
     Loaded(PartitionLoad),
@@ -106,6 +122,10 @@ pub enum GiveUpReason {
     },
     /// A worker cannot load a partition of the plan.
     NotLoaded(PartitionLoad),
+    /// It was solved again and is not better enough.
+    NotBetter(PlanGain),
+    /// It was solved again from a plan that is no longer in force, or plans are no longer solved again.
+    Outdated,
 }
 
 /// An event for the reservations or for their plans.
@@ -138,12 +158,16 @@ pub enum PlannedEffect {
     Reserve(ReserveEffect),
     /// Of the plans.
     Plan(PlanEffect),
+    /// Conditions have departed from those of the plan in force: it is to be solved again for these, in the background.
+    Replan(Conditions),
 }
 
 /// A switch that is not complete.
 #[derive(Debug, Clone)]
 struct PlanSwitch {
     next: Box<PlanSpec>,
+    /// Whether it was solved again.
+    is_replan: bool,
     offered_at: Timestamp,
     /// Loads that no worker has reported yet; loads on workers that are down are left out.
     pending_loads: BTreeSet<PartitionLoad>,
@@ -154,6 +178,8 @@ struct PlanSwitch {
 /// [`Reservations`] of the plan in force, with the switch to another plan.
 #[derive(Debug, Clone)]
 pub struct PlannedReservations {
+    /// Number of the plan in force.
+    number: u64,
     reservations: Reservations,
     /// By share of the plan in force.
     owners: Vec<WorkerId>,
@@ -161,6 +187,7 @@ pub struct PlannedReservations {
     /// Bookings that have neither been declined nor ended, including lost ones, whose batches still end.
     outstanding: BTreeSet<BookingId>,
     switch: Option<PlanSwitch>,
+    replan: Option<Replan>,
     /// Events of this step that go to the reservations.
     events: Vec<ReserveEvent>,
 }
@@ -170,13 +197,21 @@ impl PlannedReservations {
     #[must_use]
     pub fn new(plan: &PlanSpec) -> Self {
         Self {
+            number: plan.number,
             reservations: Reservations::new(&plan.reserve),
             owners: plan.owners.clone(),
             down: BTreeSet::new(),
             outstanding: BTreeSet::new(),
             switch: None,
+            replan: plan.replan.clone().map(Replan::new),
             events: Vec::new(),
         }
+    }
+
+    /// Whether arrivals are counted, by which a plan is solved again.
+    #[must_use]
+    pub fn counts_arrivals(&self) -> bool {
+        self.replan.is_some()
     }
 
     /// By the plan in force.
@@ -200,9 +235,26 @@ impl PlannedReservations {
         }
         self.decide(now, effects);
         self.advance_switch(now, effects);
+        if self.switch.is_none()
+            && let Some(replan) = &mut self.replan
+        {
+            effects.extend(replan.look(now).map(PlannedEffect::Replan));
+        }
     }
 
     fn on_reserve_event(&mut self, event: ReserveEvent) {
+        if let Some(replan) = &mut self.replan
+            && let ReserveEvent::Used {
+                booking,
+                stage,
+                used,
+                from,
+                to,
+            } = event
+            && let Some(planned) = self.reservations.planned_use(booking, stage, used)
+        {
+            replan.on_used(&planned, to.since(from));
+        }
         if let ReserveEvent::Declined { booking }
         | ReserveEvent::Finished { booking }
         | ReserveEvent::Failed { booking } = event
@@ -214,7 +266,14 @@ impl PlannedReservations {
 
     fn on_plan_event(&mut self, event: PlanEvent, now: Timestamp, effects: &mut Vec<PlannedEffect>) {
         match event {
-            PlanEvent::PlanOffered { plan, loads } => self.on_plan_offered(plan, loads, now, effects),
+            PlanEvent::PlanOffered { plan, loads, origin } => {
+                self.on_plan_offered((plan, origin), loads, now, effects);
+            }
+            PlanEvent::Arrived { module, items } => {
+                if let Some(replan) = &mut self.replan {
+                    replan.on_arrived(module, items);
+                }
+            }
             PlanEvent::Loaded(load) => {
                 if let Some(switch) = &mut self.switch {
                     switch.pending_loads.remove(&load);
@@ -222,6 +281,7 @@ impl PlannedReservations {
             }
             PlanEvent::NotLoaded(load) => {
                 let waits = |switch: &mut PlanSwitch| switch.pending_loads.contains(&load);
+                // The worker would not load it the next time either, so it is not solved again.
                 if let Some(switch) = self.switch.take_if(waits) {
                     effects.push(PlannedEffect::Plan(PlanEffect::GiveUp {
                         plan: switch.next.number,
@@ -248,7 +308,7 @@ impl PlannedReservations {
 
     fn on_plan_offered(
         &mut self,
-        plan: Box<PlanSpec>,
+        (plan, origin): (Box<PlanSpec>, Option<ReplanOrigin>),
         loads: Vec<PartitionLoad>,
         now: Timestamp,
         effects: &mut Vec<PlannedEffect>,
@@ -260,21 +320,43 @@ impl PlannedReservations {
         };
         let reason = if self.switch.is_some() {
             Some(GiveUpReason::SwitchPending)
+        } else if let Some(reason) = origin.and_then(|origin| self.decline(origin)) {
+            Some(reason)
         } else {
             let stage = plan.reserve.cluster.stage_without(is_up);
             stage.map(|stage| GiveUpReason::NoWorker { blocks: stage.blocks })
         };
         if let Some(reason) = reason {
+            if !matches!(reason, GiveUpReason::NotBetter(_)) {
+                self.on_given_up(origin.is_some());
+            }
             return effects.push(PlannedEffect::Plan(PlanEffect::GiveUp { plan: number, reason }));
         }
         let on_worker_up = |load: &PartitionLoad| !self.down.contains(&load.worker);
         self.switch = Some(PlanSwitch {
             next: plan,
+            is_replan: origin.is_some(),
             offered_at: now,
             pending_loads: loads.into_iter().filter(on_worker_up).collect(),
             paused_at: None,
         });
         effects.push(PlannedEffect::Plan(PlanEffect::Load { plan: number }));
+    }
+
+    /// Gives the reason for which a plan that was solved again is not used; `None` if it is.
+    fn decline(&self, origin: ReplanOrigin) -> Option<GiveUpReason> {
+        let ReplanOrigin { plan, gain } = origin;
+        match self.replan.as_ref().filter(|_| plan == self.number) {
+            Some(replan) => (!replan.accepts(gain)).then_some(GiveUpReason::NotBetter(gain)),
+            None => Some(GiveUpReason::Outdated),
+        }
+    }
+
+    /// A plan is given up, for a reason that may pass.
+    fn on_given_up(&mut self, is_replan: bool) {
+        if let Some(replan) = self.replan.as_mut().filter(|_| is_replan) {
+            replan.on_given_up();
+        }
     }
 
     /// Has the reservations decide on the events for them.
@@ -301,9 +383,14 @@ impl PlannedReservations {
             return;
         }
         let Some(switch) = self.switch.take() else { return };
-        let next = Reservations::new(&switch.next.reserve);
+        // One that was solved again is for the conditions that are known already.
+        if !switch.is_replan {
+            self.replan = switch.next.replan.clone().map(Replan::new);
+        }
+        let mut next = Reservations::new(&switch.next.reserve);
+        next.adopt_corrections(&self.reservations);
         let before = std::mem::replace(&mut self.reservations, next);
-        self.owners = switch.next.owners;
+        (self.number, self.owners) = (switch.next.number, switch.next.owners);
         effects.push(PlannedEffect::Plan(PlanEffect::Switch {
             plan: switch.next.number,
             preload: paused_at.since(switch.offered_at),

@@ -104,8 +104,12 @@ impl BookingView<'_> {
                 .filter(|&sender| sender != server && stage.received_bytes > 0)
                 .map(|sender| {
                     let bandwidth = self.cluster.bandwidth(sender, server);
-                    if link.0 != bandwidth {
-                        link = (bandwidth, stage.transfer(size, bandwidth));
+                    if stage.has_planned_links() {
+                        if link.0 != bandwidth {
+                            link = (bandwidth, stage.planned_transfer(size, bandwidth));
+                        }
+                    } else {
+                        link = (0, stage.transfer(size, (sender, server), bandwidth));
                     }
                     let up = &self.tables[self.cluster.uplink(sender)];
                     let down = &self.tables[self.cluster.downlink(server)];
@@ -132,7 +136,8 @@ impl BookingView<'_> {
                 best_send_time = send_time;
                 // A share without any waiting is optimal, unless the transfer to another is faster.
                 let at_once = from == arrived && transfer.is_none_or(|transfer| transfer.from == ready);
-                if at_once && send_time == to && (transfer.is_none() || stage.uniform_transfer) {
+                let is_uniform = stage.uniform_transfer && stage.has_planned_links();
+                if at_once && send_time == to && (transfer.is_none() || is_uniform) {
                     break;
                 }
             }
@@ -146,7 +151,8 @@ impl BookingView<'_> {
             return ready;
         };
         let uplink = &self.tables[self.cluster.uplink(server)];
-        let length = next.transfer(size, self.cluster.bandwidth(server, server));
+        // The receiver is not known yet, so this is the planned time.
+        let length = next.planned_transfer(size, self.cluster.bandwidth(server, server));
         uplink.earliest(self.table_kind, ready, length)
     }
 }

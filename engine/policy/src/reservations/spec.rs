@@ -25,7 +25,8 @@ pub struct ReserveSpec {
     /// Whether uses are reported. If so, a use lasts until it is reported; if not, every use is assumed to
     /// run as booked.
     pub feedback: bool,
-    /// Whether durations are corrected by reported ones, by a smoothed ratio to the profile per stage.
+    /// Whether durations and transfer times are corrected by reported ones: by a smoothed ratio to the profile per stage, and to
+    /// the bandwidth per stage and pair of servers.
     #[serde(default)]
     pub corrected: bool,
     /// Head rule: an item at the head of the queue is infeasible unless a batch of at least this fraction of the planned size

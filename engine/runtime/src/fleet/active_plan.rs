@@ -9,7 +9,7 @@ use weir_partition::wire::LoadPartition;
 use weir_partition::{WorkerId, WorkerInfo};
 use weir_planner::{ModelPlan, PipelineSlots, Plan};
 use weir_policy::Policy;
-use weir_policy::reservations::{PartitionLoad, PlanSpec};
+use weir_policy::reservations::{PartitionLoad, PlanSpec, ReplanOrigin, ReplanSpec};
 use weir_types::{ModuleId, ShareId};
 
 use super::partitions::PlanPartitions;
@@ -44,6 +44,8 @@ pub(crate) struct ActivePlan {
     pub(crate) models: BTreeMap<ModuleId, Arc<dyn PartitionedModel>>,
     pub(crate) assignment: ShareAssignment,
     pub(crate) partitions: PlanPartitions,
+    /// Origin of a plan that was solved again for measured conditions.
+    pub(crate) origin: Option<ReplanOrigin>,
 }
 
 impl ActivePlan {
@@ -69,6 +71,7 @@ impl ActivePlan {
             models,
             assignment,
             partitions,
+            origin: None,
         })
     }
 
@@ -100,7 +103,11 @@ impl ActivePlan {
         }
         // The partitions in force stay, so those that were cut to be compared are not kept.
         let partitions = self.partitions.clone();
-        Ok(Self { partitions, ..same })
+        Ok(Self {
+            partitions,
+            origin: self.origin,
+            ..same
+        })
     }
 
     /// The numbers of the plan after it, and of the first partition of that.
@@ -143,6 +150,9 @@ impl ActivePlan {
             number: self.number,
             reserve: policy.reserve_spec(self.assignment.cluster.clone()),
             owners: self.assignment.owners.iter().map(|(worker, _)| *worker).collect(),
+            replan: policy
+                .replan
+                .then(|| ReplanSpec::new(self.plan.mix(&self.modules))),
         }
     }
 

@@ -106,6 +106,7 @@ impl PlanPartitions {
                 share,
                 partition: part,
                 booked: booked.run.from,
+                sent: booked.transfer.map_or(booked.run.from, |transfer| transfer.from),
             }
         };
         booked.iter().zip(ids).map(stage).collect()

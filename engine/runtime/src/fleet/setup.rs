@@ -6,6 +6,7 @@ use weir_planner::Plan;
 
 use super::active_plan::{ActivePlan, by_module};
 use super::event_relay::EventRelay;
+use super::replanner::Replanner;
 use super::start::Fleet;
 use crate::assembly::{NextPlan, Partitioning, RunError};
 use crate::clock::Clock;
@@ -17,6 +18,8 @@ pub(crate) struct PartitionSetup {
     pub(crate) fleet: Fleet,
     pub(crate) relay: EventRelay,
     next: NextPlans,
+    /// Solves the plan in force again for measured conditions.
+    pub(crate) replanner: Replanner,
     /// The number of the next plan, and of its first partition.
     numbers: (u64, u32),
 }
@@ -66,18 +69,30 @@ impl PartitionSetup {
                 read: None,
                 poll: next_plan,
             },
+            replanner: Replanner::default(),
         })
     }
 
-    /// Gives another plan for the graph in force, where there is one.
+    /// Gives another plan for the graph in force, where there is one: of its file, or solved again.
     pub(crate) fn poll(&mut self, graph: &Graph) -> Option<ActivePlan> {
         let NextPlans { read, poll } = &mut self.next;
-        let plan = read.take().or_else(|| poll.as_mut().and_then(|poll| poll()))?;
+        let given = read.take().or_else(|| poll.as_mut().and_then(|poll| poll()));
+        let (plan, origin) = match given {
+            Some(plan) => (plan, None),
+            None => {
+                let (plan, origin) = self.replanner.poll()?;
+                (plan, Some(origin))
+            }
+        };
         let ActivePlan { modules, models, .. } = &self.active;
         match ActivePlan::new(graph, plan, modules.clone(), models.clone(), self.numbers) {
-            Ok(active) => {
+            Ok(mut active) => {
+                active.origin = origin;
                 self.numbers = active.next_numbers();
-                self.active = active.clone();
+                // One that was solved again may be declined.
+                if origin.is_none() {
+                    self.active = active.clone();
+                }
                 Some(active)
             }
             Err(reason) => {
@@ -113,7 +128,10 @@ impl PreparedPlan {
             ..
         } = partitioning;
         let active = in_force.for_graph(graphs, &models).map_err(RunError::Workers)?;
-        let read = (plan != active.plan).then_some(plan);
+        // One that was solved again goes on while the problem in the file is the same.
+        let goes_on =
+            active.origin.is_some() && graphs.1.policy().replan && plan.problem == active.plan.problem;
+        let read = (plan != active.plan && !goes_on).then_some(plan);
         Ok(Self {
             active,
             next: NextPlans {

@@ -263,6 +263,67 @@ fn durations_are_measured_by_the_items_of_the_batch() {
 }
 
 #[test]
+fn a_link_that_is_slower_than_planned_is_avoided() {
+    let mut all = corrected(1);
+    let mut chosen = Vec::new();
+    for batch in 0..20_u64 {
+        let now = batch * 1_000;
+        step(&mut all, [request(now + 900, now, 1)], now);
+        let booking = BookingId(batch);
+        let share = all.booked(booking).unwrap()[1].share;
+        chosen.push(share);
+        let sent = now + 10 + if share == ShareId(1) { 8 } else { 2 };
+        let use_of = |stage, used, from, to| ReserveEvent::Used {
+            booking,
+            stage,
+            used,
+            from: at(from),
+            to: at(to),
+        };
+        let uses = [
+            use_of(0, ResourceUse::Run, now, now + 10),
+            use_of(1, ResourceUse::Transfer, now + 10, sent),
+            use_of(1, ResourceUse::Run, sent, sent + 20),
+        ];
+        step(&mut all, uses, sent + 20);
+    }
+    assert_eq!(chosen[0], ShareId(1), "both links have the same bandwidth");
+    assert!(chosen[1..].iter().all(|share| *share == ShareId(2)), "{chosen:?}");
+    step(&mut all, [ReserveEvent::Down { share: ShareId(2) }], 20_000);
+    let finish = all.probe(PipelineId(0), 1, at(20_000)).unwrap().finish;
+    assert_eq!(
+        finish,
+        at(20_033),
+        "one transfer of 8 instead of 2 us is a tenth of the mean"
+    );
+}
+
+#[test]
+fn measured_durations_are_known_to_the_next_plan() {
+    let mut all = corrected(1);
+    for batch in 0..60_u64 {
+        let now = batch * 1_000;
+        step(&mut all, [request(now + 900, now, 1)], now);
+        let booking = BookingId(batch);
+        let slow_run = ReserveEvent::Used {
+            booking,
+            stage: 0,
+            used: ResourceUse::Run,
+            from: at(now),
+            to: at(now + 20),
+        };
+        step(&mut all, [slow_run], now + 20);
+        step(&mut all, [ReserveEvent::Finished { booking }], now + 42);
+    }
+    let mut next = corrected(1);
+    let finish =
+        |reservations: &Reservations| reservations.probe(PipelineId(0), 1, at(70_000)).unwrap().finish;
+    assert_eq!(finish(&next), at(70_032));
+    next.adopt_corrections(&all);
+    assert_eq!((finish(&next), finish(&all)), (at(70_042), at(70_042)));
+}
+
+#[test]
 fn bookings_on_a_lost_share_are_lost() {
     let mut all = pipeline(1, BookingTable::BusyUntil, 0.95);
     for _ in 0..2 {

@@ -24,6 +24,7 @@ fn plan(number: u64, random: &mut Pcg64Mcg) -> PlanSpec {
         number,
         reserve,
         owners: shares.map(|share| WorkerId(share % WORKERS)).collect(),
+        replan: None,
     }
 }
 
@@ -38,6 +39,7 @@ fn offer(plan: &PlanSpec) -> PlanEvent {
     PlanEvent::PlanOffered {
         plan: Box::new(plan.clone()),
         loads: (0..WORKERS).map(load).collect(),
+        origin: None,
     }
 }
 
@@ -68,7 +70,7 @@ fn step(
 fn plan_effects(effects: &[PlannedEffect]) -> Vec<PlanEffect> {
     let of_plans = effects.iter().filter_map(|effect| match effect {
         PlannedEffect::Plan(effect) => Some(*effect),
-        PlannedEffect::Reserve(_) => None,
+        PlannedEffect::Reserve(_) | PlannedEffect::Replan(_) => None,
     });
     of_plans.collect()
 }
@@ -165,6 +167,44 @@ fn loads_of_a_worker_that_is_lost_are_not_waited_for_and_its_shares_stay_down() 
     assert_eq!(effects, [PlannedEffect::Reserve(no_path)]);
 }
 
+#[test]
+fn a_plan_that_was_solved_again_is_loaded_only_if_it_is_better() {
+    let mut random = Pcg64Mcg::seed_from_u64(4);
+    let (mut first, second) = (plan(1, &mut random), plan(2, &mut random));
+    first.replan = Some(ReplanSpec::new(Vec::new()));
+    let mut planned = PlannedReservations::new(&first);
+    let gain = |next| PlanGain { current: 100, next };
+    let solved = |from, next| PlanEvent::PlanOffered {
+        plan: Box::new(second.clone()),
+        loads: Vec::new(),
+        origin: Some(ReplanOrigin {
+            plan: from,
+            gain: gain(next),
+        }),
+    };
+    let effects = step(&mut planned, [solved(0, 120).into()], 10);
+    let outdated = PlanEffect::GiveUp {
+        plan: 2,
+        reason: GiveUpReason::Outdated,
+    };
+    assert_eq!(plan_effects(&effects), [outdated], "plan 0 is not in force");
+    let effects = step(&mut planned, [solved(1, 105).into()], 20);
+    let declined = PlanEffect::GiveUp {
+        plan: 2,
+        reason: GiveUpReason::NotBetter(gain(105)),
+    };
+    assert_eq!(plan_effects(&effects), [declined]);
+    let effects = step(&mut planned, [solved(1, 120).into()], 30);
+    let switch = PlanEffect::Switch {
+        plan: 2,
+        preload: Span::ZERO,
+        pause: Span::ZERO,
+    };
+    assert_eq!(plan_effects(&effects), [PlanEffect::Load { plan: 2 }, switch]);
+    let effects = step(&mut planned, [solved(1, 120).into()], 40);
+    assert_eq!(plan_effects(&effects), [outdated], "plan 2 is in force");
+}
+
 /// Invariants that are checked after each step while random events arrive.
 struct Checked {
     planned: PlannedReservations,
@@ -207,7 +247,7 @@ impl Checked {
                     assert!(!was_paused || switched, "answered while it is paused");
                     assert!(self.open.remove(&module).is_some(), "nobody asked");
                 }
-                PlannedEffect::Reserve(_) => {}
+                PlannedEffect::Reserve(_) | PlannedEffect::Replan(_) => {}
             }
         }
         let open: BTreeMap<_, _> = self.planned.reservations().requests().collect();
