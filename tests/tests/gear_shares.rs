@@ -131,6 +131,39 @@ fn a_simulated_run_keeps_shares_as_the_live_one_does() {
     assert!(apart < 0.1, "{} {}", simulated.goodput_rps, live.goodput_rps);
 }
 
+/// Replicas in place of shares; in the second gear each waits for two items of its queue.
+#[test]
+fn replicas_with_queues_of_their_own_run_live_as_simulated() {
+    let waits = |share: f64| format!("{{ share = {share:?}, items = 2, wait = \"50ms\" }}");
+    let gears = GEARS
+        .replace(
+            "shares = [1.0, 0.0]",
+            "replicas = [{ share = 1.0 }, { share = 0.0 }]",
+        )
+        .replace(
+            "shares = [0.25, 0.75]",
+            &format!("replicas = [{}, {}]", waits(0.25), waits(0.75)),
+        );
+    let folder = tempfile::tempdir().unwrap();
+    let graph = graph(folder.path(), &gears, "", "batch = [1, 2, 8]");
+    let (world, streams) = world_from_graph(&graph).unwrap();
+    let mut arrivals = streams[0].arrivals(0).unwrap().map(|at| Timestamp::ZERO + at);
+    let simulated = simulate(&world, "shares", &mut arrivals, &mut |_| {}).report;
+    let log = folder.path().join("log");
+    let live = live(graph, &log);
+    let (ran, _) = batches(&log);
+    println!("{ran:?}");
+    assert!(
+        ran[0][0] > 60 && ran[0][1] <= 3,
+        "one replica has all items: {ran:?}"
+    );
+    assert!(ran[1][0] > 0 && ran[1][1] > ran[1][0], "{ran:?}");
+    let mean_batches = [&simulated, &live].map(|report| report.modules["read/1"].mean_batch);
+    assert!(mean_batches.iter().all(|mean| *mean > 1.15), "{mean_batches:?}");
+    let apart = (simulated.goodput_rps - live.goodput_rps).abs() / simulated.goodput_rps;
+    assert!(apart < 0.1, "{} {}", simulated.goodput_rps, live.goodput_rps);
+}
+
 /// With memory for one session the model is opened on the slot that gets the work.
 #[test]
 fn with_memory_for_one_session_the_model_moves_to_the_slot_that_gets_a_share() {

@@ -2,15 +2,17 @@
 //! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use weir_graph::planning::{GearsPlanning, PlannedCascades, PlannedLatency};
-use weir_graph::{ArrivalProcess, Arrivals, Graph, ModelNode, Trace};
+use weir_graph::{ArrivalProcess, Arrivals, DeviceClass, GearsFile, Graph, ModelNode, Trace, gears_from};
 use weir_planner::gears::{
     Assignment, CascadeChoice, Evaluation, GearModel, GearProblem, OperatorChoices, single_models,
 };
-use weir_policy::gears::{Settle, ShiftRule};
-use weir_sim::gears::{SampledItem, run_gears, sampled_cascades};
+use weir_policy::Mailboxes;
+use weir_policy::gears::{Settle, ShiftBy, ShiftRule};
+use weir_sim::gears::{PlannedWorld, SampledItem, run_gears, sampled_cascades};
 use weir_types::{GearPlan, Profile, Span, StageGear, Timestamp};
 
 use crate::error::UserError;
@@ -32,7 +34,12 @@ pub(crate) struct GearsProblem {
     /// Device of each slot.
     pub(crate) slots: Vec<String>,
     arrivals: Vec<Timestamp>,
+    /// Rule by which plans shift in the search.
     rule: ShiftRule,
+    /// The graph with its policy.
+    world: PlannedWorld,
+    /// Whether replicas of its stages can have a queue each.
+    pub(crate) takes_replicas: bool,
 }
 
 impl GearsProblem {
@@ -81,7 +88,10 @@ impl GearsProblem {
             planning.plans,
             PlannedCascades::Single | PlannedCascades::Switching
         );
+        let rule = planning.shift.rule().map_err(UserError::new)?;
         Ok(Self {
+            world: PlannedWorld::new(graph, &problem, samples_by_cascade(&lines)),
+            takes_replicas: takes_replicas(graph),
             problem: if singles { single_models(&problem) } else { problem },
             cascades,
             graph: graph.name().to_owned(),
@@ -89,7 +99,28 @@ impl GearsProblem {
             latency: planning.latency,
             slots: builder.slots,
             arrivals,
-            rule: planning.shift.rule().map_err(UserError::new)?,
+            rule: match rule.by {
+                ShiftBy::Rate => rule,
+                // The search has no objective that a backlog would be a part of.
+                ShiftBy::InFlight | ShiftBy::Backlog(_) => ShiftRule::default(),
+            },
+        })
+    }
+
+    /// Simulates the gears of a file over the whole load, on the graph with its policy: requests are dropped as in a run, and
+    /// answers that are not in time count as wrong.
+    ///
+    /// # Errors
+    /// The gears are not of the graph.
+    pub(crate) fn evaluate_with_policy(&self, file: &GearsFile) -> Result<Evaluation, String> {
+        let gears = gears_from(file, Path::new(""), self.world.graph(), self.world.stages())?;
+        let outcome = self.world.run(gears, &self.arrivals);
+        Ok(Evaluation {
+            latency: match self.latency {
+                PlannedLatency::Quantile(quantile) => outcome.latency(quantile),
+                PlannedLatency::DropRate => 1.0 - outcome.in_time,
+            },
+            accuracy: outcome.accuracy,
         })
     }
 
@@ -299,6 +330,29 @@ impl<'a> Builder<'a> {
         self.devices.insert(device, (first, count));
         (first, count)
     }
+}
+
+/// Whether replicas of stages can have a queue each: their models stay open, and the policy has mailboxes for pools.
+fn takes_replicas(graph: &Graph) -> bool {
+    let is_open = |device: usize| graph.shared_memory(device).is_none();
+    let is_fixed = |model: &ModelNode| {
+        let is_on_workers = graph.devices()[model.device].class == DeviceClass::Workers;
+        !is_on_workers && !model.generates() && model.scaling.is_none() && model.ends.is_empty()
+    };
+    graph.policy().mailboxes() == Mailboxes::Pool
+        && (0..graph.devices().len()).all(is_open)
+        && graph.models().iter().all(is_fixed)
+}
+
+/// Sampled items by the name of their cascade.
+fn samples_by_cascade(lines: &[SampleLine]) -> BTreeMap<String, Arc<[SampledItem]>> {
+    let mut items: BTreeMap<String, Vec<SampledItem>> = BTreeMap::new();
+    for line in lines {
+        let own = items.entry(line.cascade.clone()).or_default();
+        own.push(line.stages.clone());
+    }
+    let shared = |(cascade, items): (String, Vec<SampledItem>)| (cascade, Arc::from(items));
+    items.into_iter().map(shared).collect()
 }
 
 /// The shortest decimal that is the same certainty when it is read again.

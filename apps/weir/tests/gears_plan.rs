@@ -148,6 +148,36 @@ fn a_plan_is_picked_by_its_accuracy_or_its_latency() {
 }
 
 #[test]
+fn plan_for_two_slots_has_replicas_that_the_graph_takes() {
+    let place = Place::new();
+    let graph = GRAPH.replace("slots = 1", "slots = 2");
+    place.write("graph.toml", &graph);
+    let args = ["--pick", "latency <= 40ms", "--out", "gears.toml"];
+    let plan = place.plan(&args);
+    assert!(plan.status.success(), "{}", stderr(&plan));
+    let gears = place.read("gears.toml");
+    assert!(gears.contains("replicas = [{ share = "), "{gears}");
+    place.write(
+        "graph.toml",
+        &graph.replace("slo = \"500ms\"", "slo = \"500ms\"\ngears = \"gears.toml\""),
+    );
+    let check = place.weir(&["check", "graph.toml"]);
+    assert!(check.status.success(), "{}", stderr(&check));
+    // With one queue for both slots, and with memory, replicas have shares.
+    place.write("graph.toml", &graph);
+    let shared = "queues = \"shared\"\npolicy = \"all\"\nmemory = \"64MiB\"\n";
+    place.write("problem.toml", &format!("{PROBLEM}{shared}"));
+    let plan = place.plan(&args);
+    assert!(plan.status.success(), "{}", stderr(&plan));
+    let gears = place.read("gears.toml");
+    assert!(
+        gears.contains("models = \"resident\"") && gears.contains("shares = ["),
+        "{gears}"
+    );
+    assert!(!gears.contains("replicas"), "{gears}");
+}
+
+#[test]
 fn what_cannot_be_planned_is_one_clear_error() {
     let place = Place::new();
     let with = |file: &str, text: String, said: &str| {

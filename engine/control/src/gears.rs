@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weir_policy::gears::{
-    GearEffect, GearEvent, GearShift, GearTally, Gears, InvocationSize, ShiftScope, StageSetting,
+    GearEffect, GearEvent, GearShift, GearTally, Gears, InvocationSize, ShiftBy, ShiftScope, StageSetting,
 };
 use weir_policy::{ModuleEvent, SlotEvent};
-use weir_types::{ModuleId, SlotId, Span, StreamId, Timestamp};
+use weir_types::{DropReason, ModuleId, SlotId, Span, StreamId, Timestamp, Topology};
 
+use crate::backlog::{ModuleWork, SharedSlot, SlotBacklog};
 use crate::machine::Outbox;
 use crate::message::{Effect, GearMessage, Message};
 use crate::stage_load::StageLoad;
@@ -63,11 +64,13 @@ impl GearSpec {
     }
 }
 
-/// A slot of a stage, and the share that it was last set to.
-#[derive(Debug)]
-struct SharedSlot {
-    slot: SlotId,
-    share: Option<f64>,
+/// Modules at a look at the load.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// Loads of stages since the last look, by module.
+    pub(crate) loads: Vec<Option<StageLoad>>,
+    /// Work of all modules, by module; empty where gears do not follow the backlog.
+    pub(crate) work: Vec<ModuleWork>,
 }
 
 /// State machine that shifts the gears of all cascades; see the module.
@@ -81,16 +84,25 @@ pub struct GearMachine {
     invocations: Vec<InvocationSize>,
     /// Slots that the arbiter grants, by module.
     slots: Vec<Vec<SharedSlot>>,
-    /// Items of streams that waited at the last look.
+    /// Items, or requests, of streams that waited at the last look.
     waiting: BTreeMap<StreamId, u64>,
+    backlog: SlotBacklog,
+    /// Modules whose items depend on the gear.
+    relieved: Vec<bool>,
+    /// Requests that were dropped for lack of time since the last look.
+    lost: u32,
     looked_at: Timestamp,
 }
 
 impl GearMachine {
     /// Creates the machine in the lowest gear. `slots` are those that the arbiter grants, by module.
     #[must_use]
-    pub fn new(spec: GearSpec, slots: Vec<Vec<SlotId>>) -> Self {
-        let shared = |slot| SharedSlot { slot, share: None };
+    pub fn new(spec: GearSpec, slots: Vec<Vec<SlotId>>, topology: Topology, slo: Span) -> Self {
+        let shared = |slot| SharedSlot {
+            slot,
+            share: None,
+            trigger: InvocationSize::default(),
+        };
         Self {
             policy: GearShift::of(spec.gears.as_ref().map(Gears::shift_spec).unwrap_or_default()),
             tally: GearTally::default(),
@@ -102,8 +114,30 @@ impl GearMachine {
             stages: spec.stages,
             gears: spec.gears,
             waiting: BTreeMap::new(),
+            backlog: SlotBacklog::new(topology, slo),
+            relieved: Vec::new(),
+            lost: 0,
             looked_at: Timestamp::ZERO,
         }
+    }
+
+    /// Whether the work of modules is asked for at a look.
+    pub(crate) fn follows_backlog(&self) -> bool {
+        matches!(self.policy.by(), ShiftBy::Backlog(_))
+    }
+
+    /// A slot can be used, or not.
+    pub(crate) fn on_slot(&mut self, slot: SlotId, is_up: bool) {
+        self.backlog.on_slot(slot, is_up);
+    }
+
+    /// A module dropped a request.
+    pub(crate) fn on_dropped(&mut self, reason: DropReason) {
+        let lacks_time = matches!(
+            reason,
+            DropReason::Infeasible | DropReason::OverBudget | DropReason::Shed | DropReason::Superseded
+        );
+        self.lost = self.lost.saturating_add(u32::from(lacks_time));
     }
 
     /// The time that gears were in force.
@@ -120,14 +154,8 @@ impl GearMachine {
         of_streams.unwrap_or_default().max(self.policy.gear())
     }
 
-    /// Takes a message in, and decides on it at once. `loads`: by module, those of stages since the last look.
-    pub(crate) fn on(
-        &mut self,
-        message: GearMessage,
-        loads: Vec<Option<StageLoad>>,
-        now: Timestamp,
-        out: &mut Outbox,
-    ) {
+    /// Takes a message in, and decides on it at once. `look`: the modules at a look.
+    pub(crate) fn on(&mut self, message: GearMessage, look: Look, now: Timestamp, out: &mut Outbox) {
         match message {
             GearMessage::Begun => {
                 self.looked_at = now;
@@ -136,6 +164,10 @@ impl GearMachine {
             GearMessage::Applied(gears) => {
                 self.gears = gears.map(|gears| *gears);
                 let spec = self.gears.as_ref().map(Gears::shift_spec).unwrap_or_default();
+                if spec.rule.by != self.policy.by() {
+                    self.waiting.clear();
+                    self.backlog.forget();
+                }
                 self.step(vec![GearEvent::PlanApplied { spec }], now, out);
                 self.begin_plan(out);
             }
@@ -147,13 +179,16 @@ impl GearMachine {
                     self.set_invocations(out);
                 }
             }
-            GearMessage::Look => self.look(loads, now, out),
+            GearMessage::Look => self.look(look, now, out),
         }
     }
 
     /// Sets all stages to the gears in force.
     fn begin_plan(&mut self, out: &mut Outbox) {
         self.tally.on_plan(self.gears.as_ref());
+        self.relieved = (0..self.stages.len())
+            .map(|module| self.is_relieved(module))
+            .collect();
         if self.policy.scope() == ShiftScope::Graph {
             self.waiting.clear();
         }
@@ -179,6 +214,18 @@ impl GearMachine {
     fn setting(&self, gear: usize, module: usize, stage: &StageSpec) -> StageSetting {
         let gears = self.gears.as_ref();
         gears.map_or(stage.own, |gears| gears.setting(gear, module, stage.own))
+    }
+
+    /// Whether the items of a module depend on the gear: of a later stage always, of a first one where gears differ in it.
+    fn is_relieved(&self, module: usize) -> bool {
+        let Some(stage) = self.stages[module] else {
+            return false;
+        };
+        let gears = self.gears.as_ref().map_or(0, |gears| gears.gears.len());
+        let settings = (0..gears).map(|gear| self.setting(gear, module, &stage));
+        let mut settings = settings.map(|setting| (setting.is_used, setting.tiles));
+        let first = settings.next();
+        !stage.is_first || settings.any(|setting| Some(setting) != first)
     }
 
     /// Sets the stages to a gear, for a stream or for all.
@@ -207,6 +254,16 @@ impl GearMachine {
                         share,
                     }));
                 }
+                let invocation = gears.map_or_else(InvocationSize::default, |gears| {
+                    gears.trigger(gear, module, place)
+                });
+                if std::mem::replace(&mut slot.trigger, invocation) != invocation {
+                    let fact = ModuleEvent::SlotInvocationSet {
+                        slot: slot.slot,
+                        invocation,
+                    };
+                    out.send(Message::fact(ModuleId(module as u32), fact));
+                }
             }
         }
         for module in 0..self.stages.len() {
@@ -222,36 +279,74 @@ impl GearMachine {
     }
 
     /// Looks at the load since the last look.
-    fn look(&mut self, loads: Vec<Option<StageLoad>>, now: Timestamp, out: &mut Outbox) {
+    fn look(&mut self, look: Look, now: Timestamp, out: &mut Outbox) {
         let time = now.since(self.looked_at);
         self.looked_at = now;
+        let lost = std::mem::take(&mut self.lost);
         let gears = match self.policy.scope() {
             ShiftScope::Graph => vec![self.policy.gear()],
             ShiftScope::Stream => self.policy.stream_gears().map(|(_, gear)| gear).collect(),
         };
         gears.into_iter().for_each(|gear| self.tally.on_time(gear, time));
-        if self.gears.is_none() {
+        let Some(window) = self.gears.as_ref().map(|gears| gears.rule.window) else {
             return;
-        }
+        };
+        let by = self.policy.by();
         let mut arrived = Vec::new();
         let mut waiting: BTreeMap<StreamId, u64> = BTreeMap::new();
-        for (stage, load) in self.stages.iter().zip(loads) {
+        for (stage, load) in self.stages.iter().zip(look.loads) {
             let (Some(stage), Some(load)) = (stage, load) else {
                 continue;
             };
-            for (stream, items) in load.waiting {
-                *waiting.entry(stream).or_default() += items;
+            let counted = match by {
+                ShiftBy::InFlight => load.requests,
+                ShiftBy::Rate | ShiftBy::Backlog(_) => load.waiting,
+            };
+            for (stream, count) in counted {
+                *waiting.entry(stream).or_default() += count;
             }
             if stage.is_first {
                 arrived.push(load.arrived);
             }
         }
-        let events = match self.policy.scope() {
-            ShiftScope::Graph => of_all(&arrived, &waiting),
-            ShiftScope::Stream => self.of_streams(&arrived, waiting),
+        let events: Vec<GearEvent> = match (by, self.policy.scope()) {
+            (ShiftBy::Rate, ShiftScope::Graph) => {
+                let items = waiting.values().sum();
+                of_all(&arrived).chain([GearEvent::Waiting { items }]).collect()
+            }
+            (ShiftBy::Rate, ShiftScope::Stream) => self.of_streams(&arrived, waiting),
+            (ShiftBy::InFlight, ShiftScope::Graph) => {
+                let load = waiting.values().sum::<u64>() as f64;
+                vec![GearEvent::Load { load }]
+            }
+            (ShiftBy::InFlight, ShiftScope::Stream) => self.in_flight(waiting),
+            // Queues of slots are those of all streams.
+            (ShiftBy::Backlog(_), _) => {
+                let placed = (&self.slots[..], &self.relieved[..]);
+                let backlog = self.backlog.part(&look.work, placed, time, window);
+                let lost = (lost > 0).then_some(GearEvent::Lost { requests: lost });
+                of_all(&arrived)
+                    .chain(lost)
+                    .chain([GearEvent::Queued { backlog }])
+                    .collect()
+            }
         };
         self.step(events, now, out);
         self.set_invocations(out);
+    }
+
+    /// Gives the requests in flight by stream, also of streams that have none any more.
+    fn in_flight(&mut self, waiting: BTreeMap<StreamId, u64>) -> Vec<GearEvent> {
+        let mut loads = waiting.clone();
+        for (stream, _) in std::mem::replace(&mut self.waiting, waiting) {
+            loads.entry(stream).or_default();
+        }
+        let load = |(stream, requests): (StreamId, u64)| GearEvent::StreamLoad {
+            stream,
+            load: requests as f64,
+        };
+        let loads = loads.into_iter().map(load);
+        loads.chain([GearEvent::Tick]).collect()
     }
 
     /// Gives the load by stream. A count of waiting items that has not changed is no event.
@@ -287,12 +382,10 @@ impl GearMachine {
     }
 }
 
-/// Gives the load of all streams together.
-fn of_all(arrived: &[BTreeMap<StreamId, u64>], waiting: &BTreeMap<StreamId, u64>) -> Vec<GearEvent> {
-    let arrived = (0..).zip(arrived).map(|(cascade, arrived)| GearEvent::Arrived {
+/// Gives the arrivals of all streams together.
+fn of_all(arrived: &[BTreeMap<StreamId, u64>]) -> impl Iterator<Item = GearEvent> {
+    (0..).zip(arrived).map(|(cascade, arrived)| GearEvent::Arrived {
         cascade,
         requests: u32::try_from(arrived.values().sum::<u64>()).unwrap_or(u32::MAX),
-    });
-    let items = waiting.values().sum();
-    arrived.chain([GearEvent::Waiting { items }]).collect()
+    })
 }

@@ -17,11 +17,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use weir_config::toml_error;
-use weir_policy::gears::{InvocationSize, ShiftDown, ShiftRule, ShiftScope};
+use weir_policy::gears::InvocationSize;
 use weir_types::{Span, TileGrid};
 
 use crate::device::DeviceClass;
+use crate::gear_memory::{GearModels, shortage};
 use crate::graph::{Graph, ModuleNode};
+use crate::replicas::check_replicas;
+use crate::shift_file::ShiftFile;
 use crate::slots::GraphSlots;
 use weir_policy::gears::{GearNode, Gears, StageSetting};
 
@@ -33,30 +36,14 @@ pub struct GearsFile {
     pub graph: String,
     /// Number of the plan; a later plan has a higher one.
     pub number: u64,
+    /// Models that must fit into the memory of a device together. Without it those of a gear may take turns, with a warning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<GearModels>,
     /// Rule for shifting gears; without it, the defaults apply.
     #[serde(default)]
     pub shift: ShiftFile,
     /// Gears by ascending load.
     pub gears: Vec<GearFile>,
-}
-
-/// Rule for shifting gears, as it is written in a gears file.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ShiftFile {
-    /// Window over which arrivals are counted, a duration; default 1s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub window: Option<String>,
-    /// A lower gear follows where so many times the waiting items are at most the rate; default 8.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<f64>,
-    /// A lower gear follows after this time without a shift; in place of `waiting`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dwell: Option<String>,
-    /// Scope over which the load is measured: all streams together (default), or each stream with a gear of
-    /// its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope: Option<ShiftScope>,
 }
 
 /// A gear as it is written.
@@ -91,9 +78,38 @@ pub struct StageFile {
     /// used, together 1. By default each slot takes as many items as it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Vec<f64>>,
+    /// Replicas by the index of the slot, each with a queue; in place of `shares`, `items` and `wait`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<Vec<ReplicaFile>>,
     /// Columns and rows of the tiles in which it reads frames; default those of the graph. Of the first stage only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tiles: Option<TileGrid>,
+}
+
+/// A replica of a stage as it is written.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplicaFile {
+    /// Share of the stage's items, 0 to 1.
+    pub share: f64,
+    /// Items of its queue that it waits for before it runs a batch; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<u32>,
+    /// It waits no longer than this for them; default half of the time that they have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<String>,
+}
+
+impl ReplicaFile {
+    fn text(&self) -> String {
+        let keys = [
+            Some(format!("share = {:?}", self.share)),
+            self.items.map(|items| format!("items = {items}")),
+            self.wait.as_ref().map(|wait| format!("wait = {}", quoted(wait))),
+        ];
+        let keys: Vec<String> = keys.into_iter().flatten().collect();
+        format!("{{ {} }}", keys.join(", "))
+    }
 }
 
 impl GearsFile {
@@ -101,18 +117,11 @@ impl GearsFile {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("graph  = {}\nnumber = {}\n", quoted(&self.graph), self.number);
-        let shift = &self.shift;
-        let texts = [("window", &shift.window), ("dwell", &shift.dwell)];
-        let texts =
-            texts.map(|(key, value)| value.as_ref().map(|value| format!("{key} = {}", quoted(value))));
-        let waiting = shift.waiting.map(|factor| format!("waiting = {factor:?}"));
-        let scope = shift.scope.map(|scope| match scope {
-            ShiftScope::Graph => "scope = \"graph\"".to_owned(),
-            ShiftScope::Stream => "scope = \"stream\"".to_owned(),
-        });
-        let keys: Vec<String> = (texts.into_iter().chain([waiting, scope])).flatten().collect();
-        if !keys.is_empty() {
-            text += &format!("shift  = {{ {} }}\n", keys.join(", "));
+        if let Some(models) = self.models {
+            text += &format!("models = {}\n", quoted(models.word()));
+        }
+        if let Some(shift) = self.shift.text() {
+            text += &format!("shift  = {{ {shift} }}\n");
         }
         for gear in &self.gears {
             text += &format!("\n[[gears]]\nup_to    = {:?}\n", gear.up_to);
@@ -143,6 +152,10 @@ impl StageFile {
             self.items.map(|items| format!("items = {items}")),
             self.wait.as_ref().map(|wait| format!("wait = {}", quoted(wait))),
             self.shares.as_ref().map(|shares| format!("shares = {shares:?}")),
+            self.replicas.as_ref().map(|replicas| {
+                let replicas: Vec<String> = replicas.iter().map(ReplicaFile::text).collect();
+                format!("replicas = [{}]", replicas.join(", "))
+            }),
             self.tiles
                 .map(|tiles| format!("tiles = [{}, {}]", tiles.columns(), tiles.rows())),
         ];
@@ -153,8 +166,18 @@ impl StageFile {
     /// The shares of its slots, where it has any.
     fn shares(&self, slots: Option<usize>) -> Result<Option<Vec<f64>>, String> {
         let model = &self.model;
-        let Some(shares) = &self.shares else {
-            return Ok(None);
+        let of_replicas = self.replicas.as_ref();
+        let of_replicas =
+            of_replicas.map(|replicas| replicas.iter().map(|replica| replica.share).collect::<Vec<f64>>());
+        let shares = match (&self.shares, of_replicas) {
+            (Some(_), Some(_)) => {
+                return Err(format!(
+                    "`shares` and `replicas` of \"{model}\": give one of them"
+                ));
+            }
+            (Some(shares), None) => shares.clone(),
+            (None, Some(shares)) => shares,
+            (None, None) => return Ok(None),
         };
         if let Some(slots) = slots.filter(|slots| shares.len() > *slots) {
             return Err(format!(
@@ -171,29 +194,48 @@ impl StageFile {
         if (sum - 1.0).abs() > SHARE_TOLERANCE {
             return Err(format!("`shares` of \"{model}\" must add up to 1, not {sum:.3}"));
         }
-        Ok(Some(shares.clone()))
+        Ok(Some(shares))
+    }
+
+    /// Triggers of its replicas, where these are given.
+    fn triggers(&self) -> Result<Option<Vec<InvocationSize>>, String> {
+        let Some(replicas) = &self.replicas else {
+            return Ok(None);
+        };
+        if self.items.is_some() || self.wait.is_some() {
+            return Err(format!(
+                "\"{}\" has `replicas`: give `items` and `wait` of each of them",
+                self.model
+            ));
+        }
+        let trigger =
+            |replica: &ReplicaFile| invocation_of(&self.model, replica.items, replica.wait.as_ref());
+        replicas.iter().map(trigger).collect::<Result<_, _>>().map(Some)
     }
 
     /// Returns the number of items to wait for before a batch runs, with the longest wait.
     fn invocation(&self) -> Result<InvocationSize, String> {
-        let model = &self.model;
-        let wait = match &self.wait {
-            None => Span::MAX,
-            Some(_) if self.items.is_none() => {
-                return Err(format!(
-                    "`wait` of \"{model}\" is the longest wait for `items`, and `items` is missing"
-                ));
-            }
-            Some(text) => (text.parse::<Span>())
-                .map_err(|_| format!("`wait` of \"{model}\": \"{text}\" is no duration, such as \"20ms\""))?,
-        };
-        match self.items {
-            None => Ok(InvocationSize::default()),
-            Some(items @ 1..=MAX_ITEMS) => Ok(InvocationSize { items, wait }),
-            Some(items) => Err(format!(
-                "`items` of \"{model}\" must be from 1 to {MAX_ITEMS}, not {items}"
-            )),
+        invocation_of(&self.model, self.items, self.wait.as_ref())
+    }
+}
+
+fn invocation_of(model: &str, items: Option<u32>, wait: Option<&String>) -> Result<InvocationSize, String> {
+    let wait = match wait {
+        None => Span::MAX,
+        Some(_) if items.is_none() => {
+            return Err(format!(
+                "`wait` of \"{model}\" is the longest wait for `items`, and `items` is missing"
+            ));
         }
+        Some(text) => (text.parse::<Span>())
+            .map_err(|_| format!("`wait` of \"{model}\": \"{text}\" is no duration, such as \"20ms\""))?,
+    };
+    match items {
+        None => Ok(InvocationSize::default()),
+        Some(items @ 1..=MAX_ITEMS) => Ok(InvocationSize { items, wait }),
+        Some(items) => Err(format!(
+            "`items` of \"{model}\" must be from 1 to {MAX_ITEMS}, not {items}"
+        )),
     }
 }
 
@@ -224,7 +266,15 @@ pub fn read_gears(path: &Path, graph: &Graph) -> Result<Gears, String> {
 /// # Errors
 /// As [`read_gears`].
 pub fn parse_gears(text: &str, path: &Path, graph: &Graph) -> Result<Gears, String> {
-    parse_gears_of(text, path, graph.name(), &cascade_stages(graph))
+    let file = parse_file(text)?;
+    let gears = gears_from(&file, path, graph.name(), &cascade_stages(graph))?;
+    check_replicas(graph, &gears)?;
+    match file.models.and_then(|models| shortage(graph, &gears, models)) {
+        Some(short) => Err(format!(
+            "{short}: raise it, ask fewer models, or give `shares` of fewer slots"
+        )),
+        None => Ok(gears),
+    }
 }
 
 /// A stage that gears may name. A module that reads tiles is one, too: a cascade of a single stage.
@@ -273,7 +323,23 @@ pub fn cascade_stages(graph: &Graph) -> Vec<CascadeStage> {
 /// # Errors
 /// As [`read_gears`].
 pub fn parse_gears_of(text: &str, path: &Path, name: &str, stages: &[CascadeStage]) -> Result<Gears, String> {
-    let file: GearsFile = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
+    gears_from(&parse_file(text)?, path, name, stages)
+}
+
+fn parse_file(text: &str) -> Result<GearsFile, String> {
+    toml::from_str(text).map_err(|error| toml_error(text, &error))
+}
+
+/// Gears of a file that was read, as [`parse_gears_of`].
+///
+/// # Errors
+/// As [`read_gears`].
+pub fn gears_from(
+    file: &GearsFile,
+    path: &Path,
+    name: &str,
+    stages: &[CascadeStage],
+) -> Result<Gears, String> {
     if file.graph != name {
         return Err(format!(
             "it is for the graph \"{}\", and this is \"{name}\": plan for this one",
@@ -306,43 +372,11 @@ pub fn parse_gears_of(text: &str, path: &Path, name: &str, stages: &[CascadeStag
     })
 }
 
-impl ShiftFile {
-    /// Returns the rule that the file describes, with defaults for absent keys.
-    ///
-    /// # Errors
-    /// A duration or factor is invalid, or both `waiting` and `dwell` are set; as a text for the author of
-    /// the file.
-    pub fn rule(&self) -> Result<ShiftRule, String> {
-        let default = ShiftRule::default();
-        let span = |text: &String| match text.parse::<Span>() {
-            Ok(span) if span > Span::ZERO => Ok(span),
-            _ => Err(format!(
-                "shift: \"{text}\" is no duration above zero, such as \"1s\""
-            )),
-        };
-        let down = match (&self.dwell, self.waiting) {
-            (Some(_), Some(_)) => return Err("shift: give `waiting` or `dwell`, not both".to_owned()),
-            (Some(dwell), None) => ShiftDown::Dwell(span(dwell)?),
-            (None, Some(factor)) if !(factor >= 0.0 && factor.is_finite()) => {
-                return Err(format!("shift: `waiting` must be 0 or above, not {factor}"));
-            }
-            (None, Some(factor)) => ShiftDown::Waiting { factor },
-            (None, None) => default.down,
-        };
-        let window = self.window.as_ref().map(span).transpose()?;
-        Ok(ShiftRule {
-            window: window.unwrap_or(default.window),
-            down,
-            scope: self.scope.unwrap_or_default(),
-        })
-    }
-}
-
 fn node(gear: &GearFile, known: &[CascadeStage]) -> Result<GearNode, String> {
     if let Some(accuracy) = gear.accuracy.filter(|accuracy| !(0.0..=1.0).contains(accuracy)) {
         return Err(format!("`accuracy` must lie between 0 and 1, not {accuracy}"));
     }
-    let (mut stages, mut shares) = (BTreeMap::new(), BTreeMap::new());
+    let (mut stages, mut shares, mut triggers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for (name, planned) in &gear.cascades {
         let all: Vec<&CascadeStage> = known.iter().filter(|stage| stage.cascade == *name).collect();
         if all.is_empty() {
@@ -360,6 +394,10 @@ fn node(gear: &GearFile, known: &[CascadeStage]) -> Result<GearNode, String> {
                 .shares(known.slots)
                 .map_err(|reason| format!("cascade \"{name}\": {reason}"))?;
             shares.extend(of_slots.map(|of_slots| (known.module, of_slots)));
+            let of_slots = stage
+                .triggers()
+                .map_err(|reason| format!("cascade \"{name}\": {reason}"))?;
+            triggers.extend(of_slots.map(|of_slots| (known.module, of_slots)));
         }
     }
     Ok(GearNode {
@@ -367,6 +405,7 @@ fn node(gear: &GearFile, known: &[CascadeStage]) -> Result<GearNode, String> {
         accuracy: gear.accuracy,
         stages,
         shares,
+        triggers,
     })
 }
 

@@ -4,8 +4,9 @@
 
 use weir_config::ConfigError;
 use weir_graph::{GearsFile, Graph, parse};
-use weir_policy::gears::StageSetting;
-use weir_policy::gears::{ShiftDown, ShiftRule, ShiftScope};
+use weir_policy::gears::{
+    BacklogRule, InvocationSize, ShiftBy, ShiftDown, ShiftRule, ShiftScope, StageSetting,
+};
 use weir_types::Span;
 
 use crate::common::{catalog, folder};
@@ -54,9 +55,25 @@ up_to = 100
 "#;
 
 fn read(gears: &str) -> Result<Graph, ConfigError> {
+    read_for(GRAPH, gears)
+}
+
+fn read_for(graph: &str, gears: &str) -> Result<Graph, ConfigError> {
     let folder = folder();
     std::fs::write(folder.path().join("gears.toml"), gears).unwrap();
-    parse(GRAPH, &folder.path().join("graph.toml"), &catalog(), &|_| None)
+    parse(graph, &folder.path().join("graph.toml"), &catalog(), &|_| None)
+}
+
+/// The gears with another rule for shifting.
+fn with_shift(shift: &str) -> String {
+    GEARS.replacen(r#"window = "2s", dwell = "5s", scope = "stream""#, shift, 1)
+}
+
+/// The only problem of a graph with these gears.
+fn refused(graph: &str, gears: &str, expected: &str) {
+    let error = read_for(graph, gears).unwrap_err();
+    let said: Vec<&str> = error.iter().map(|problem| &*problem.message).collect();
+    assert!(said.len() == 1 && said[0].contains(expected), "{said:?}");
 }
 
 #[test]
@@ -68,6 +85,7 @@ fn a_gear_says_which_stages_are_asked_and_how_certain_they_must_be() {
         window: Span::from_secs(2),
         down: ShiftDown::Dwell(Span::from_secs(5)),
         scope: ShiftScope::Stream,
+        by: ShiftBy::Rate,
     };
     assert_eq!((gears.number, gears.rule), (3, rule));
     assert_eq!(gears.shift_spec().bounds, [30.0, 90.0, 100.0]);
@@ -175,4 +193,134 @@ fn a_gears_file_is_written_as_it_is_read() {
     assert_eq!(toml::from_str::<GearsFile>(&written).unwrap(), file, "{written}");
     let stages = "[{ model = \"middle\", certainty = 0.5 }, { model = \"large\" }]";
     assert!(written.contains(stages), "{written}");
+}
+
+#[test]
+fn gears_shift_by_backlog_or_by_requests_in_flight() {
+    let rule = |shift: &str| read(&with_shift(shift)).unwrap().gears().unwrap().rule;
+    let by_backlog = rule(r#"by = "backlog", full = 0.9, losses = 0.1"#);
+    let expected = BacklogRule {
+        full: 0.9,
+        losses: 0.1,
+        ..BacklogRule::default()
+    };
+    assert_eq!(by_backlog.by, ShiftBy::Backlog(expected));
+    assert_eq!(by_backlog.window, Span::from_secs(1));
+    let in_flight = rule(r#"by = "in-flight", window = "3s""#);
+    assert_eq!(in_flight.by, ShiftBy::InFlight);
+    assert_eq!(in_flight.down, ShiftDown::Dwell(Span::from_secs(3)));
+    for (shift, expected) in [
+        (r#"by = "load""#, "unknown variant `load`"),
+        (r#"by = "backlog", waiting = 8"#, "shifts down by `release`"),
+        (r#"by = "backlog", scope = "stream""#, "one queue for all streams"),
+        (
+            r#"by = "backlog", first = 0.8"#,
+            "`full` must lie between 0.8 and 10",
+        ),
+        (
+            r#"by = "backlog", release = 1.5"#,
+            "`release` must lie between 0 and 1",
+        ),
+        (r#"by = "in-flight", waiting = 8"#, "give `dwell`"),
+        ("full = 0.9", "`full` is for by = \"backlog\" only"),
+    ] {
+        refused(GRAPH, &with_shift(shift), expected);
+    }
+}
+
+#[test]
+fn replicas_have_shares_and_triggers() {
+    let two_slots = GRAPH.replace("slots = 1", "slots = 2");
+    let with = |replicas: &str| GEARS.replacen("\"large\" }", &format!("\"large\", {replicas} }}"), 1);
+    let replicas = "replicas = [{ share = 0.7, items = 4, wait = \"20ms\" }, { share = 0.3 }]";
+    let graph = read_for(&two_slots, &with(replicas)).unwrap();
+    let gears = graph.gears().unwrap();
+    assert!(gears.has_replicas(2) && !gears.has_replicas(1));
+    assert_eq!(
+        [0, 1].map(|place| gears.share(0, 2, place)),
+        [Some(0.7), Some(0.3)]
+    );
+    let waits = InvocationSize {
+        items: 4,
+        wait: Span::from_millis(20),
+    };
+    let triggers = [(0, 0), (0, 1), (1, 0)].map(|(gear, place)| gears.trigger(gear, 2, place));
+    assert_eq!(
+        triggers,
+        [waits, InvocationSize::default(), InvocationSize::default()]
+    );
+    let file: GearsFile = toml::from_str(&with(replicas)).unwrap();
+    assert_eq!(
+        toml::from_str::<GearsFile>(&file.text()).unwrap(),
+        file,
+        "{}",
+        file.text()
+    );
+
+    let wrong = |replicas: &str, expected: &str| refused(&two_slots, &with(replicas), expected);
+    wrong(
+        "items = 2, replicas = [{ share = 1.0 }]",
+        "give `items` and `wait` of each of them",
+    );
+    wrong("shares = [1.0], replicas = [{ share = 1.0 }]", "give one of them");
+    wrong("replicas = [{ share = 0.5 }]", "must add up to 1");
+    wrong(
+        "replicas = [{ share = 1.0, items = 0 }]",
+        "must be from 1 to 1024",
+    );
+    wrong(
+        "replicas = [{ share = 1.0 }, { share = 0.0 }, { share = 0.0 }]",
+        "are of 3 slots",
+    );
+}
+
+/// Memory for two of three models, of 10, 15 and 20 MiB.
+fn limited() -> String {
+    let graph = GRAPH.replace("slots = 1", "slots = 1\nmemory = \"30MiB\"");
+    let with_memory = |graph: String, (model, memory): (&str, &str)| {
+        let head = format!("[models.{model}]\n");
+        graph.replace(&head, &format!("{head}memory = \"{memory}\"\n"))
+    };
+    let models = [("small", "10MiB"), ("middle", "15MiB"), ("large", "20MiB")];
+    models.into_iter().fold(graph, with_memory)
+}
+
+#[test]
+fn memory_of_gears_is_checked_by_device() {
+    let graph = limited();
+    let gears = |models: &str| GEARS.replacen("number = 3", &format!("number = 3\n{models}"), 1);
+    let short = "gear 1 needs 36700160 bytes (35.0 MiB) for the models on device \"emulated:a\", whose `memory` is \
+                 31457280 bytes (30.0 MiB)";
+    refused(&graph, &gears("models = \"switched\""), short);
+    // Without the key the models of a gear may take turns.
+    let read = read_for(&graph, &gears("")).unwrap();
+    assert!(
+        read.warnings()
+            .iter()
+            .any(|warning| warning.message.contains(short))
+    );
+
+    // Each of two gears fits, and both together do not.
+    let two = |models: &str| {
+        let gears = gears(models);
+        let gears = gears.replace(
+            "{ model = \"middle\", certainty = 0.5 }, { model = \"large\" }",
+            "{ model = \"large\" }",
+        );
+        gears.split("[[gears]]\nup_to = 100").next().unwrap().to_owned()
+    };
+    let read = read_for(&graph, &two("models = \"switched\"")).unwrap();
+    assert!(
+        !read
+            .warnings()
+            .iter()
+            .any(|warning| warning.message.contains("take turns on the slots"))
+    );
+    refused(
+        &graph,
+        &two("models = \"resident\""),
+        "gears 1 to 2 need 47185920 bytes (45.0 MiB)",
+    );
+    let more = graph.replace("30MiB", "45MiB");
+    assert!(read_for(&more, &two("models = \"resident\"")).is_ok());
 }

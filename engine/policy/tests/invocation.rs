@@ -8,13 +8,22 @@ use weir_types::{ModuleId, Profile, RequestId, SlotId, Span, StreamId, Timestamp
 
 /// One slot; 10 ms for an item and 16 for four, requests with a second.
 fn module(pool: Pool) -> Module {
+    Module::new(spec(pool, 1))
+}
+
+/// Several slots are replicas with a queue each.
+fn spec(pool: Pool, slots: u32) -> ModuleSpec {
     let profile = Profile::new(vec![(1, Span::from_millis(10)), (4, Span::from_millis(16))]).unwrap();
-    Module::new(ModuleSpec {
-        ends: Vec::new(),
+    ModuleSpec {
+        ends: if slots > 1 {
+            vec![profile.clone(); slots as usize]
+        } else {
+            Vec::new()
+        },
         id: ModuleId(0),
         slo: Span::from_secs(1),
         policy: Policy::default(),
-        slots: vec![SlotId(0)],
+        slots: (0..slots).map(SlotId).collect(),
         pool,
         batch: vec![1, 2, 4],
         profile: profile.clone(),
@@ -22,7 +31,7 @@ fn module(pool: Pool) -> Module {
         peers: vec![ModuleInfo {
             profile,
             batch: vec![1, 2, 4],
-            workers: 1,
+            workers: slots,
             fallback: Fallback::Never,
         }],
         share: 1.0,
@@ -30,7 +39,7 @@ fn module(pool: Pool) -> Module {
         seed: 1,
         generate: None,
         overlap: None,
-    })
+    }
 }
 
 fn at(ms: u64) -> Timestamp {
@@ -146,4 +155,68 @@ fn on_a_slot_of_its_own_it_waits_as_well() {
     step(&mut module, 0, [waits_for(2, Span::from_millis(50))]);
     assert_eq!(runs(&step(&mut module, 10, [arrived(0, 10)])), [0; 0]);
     assert_eq!(runs(&step(&mut module, 20, [arrived(1, 20)])), [2]);
+}
+
+fn slot_waits_for(slot: u32, items: u32) -> ModuleEvent {
+    ModuleEvent::SlotInvocationSet {
+        slot: SlotId(slot),
+        invocation: InvocationSize {
+            items,
+            wait: Span::from_millis(50),
+        },
+    }
+}
+
+/// Two replicas, all items of which are for the first: it waits for three.
+fn replicas(pool: Pool) -> Module {
+    let mut module = Module::new(spec(pool, 2));
+    let share = |slot, share| ModuleEvent::SlotShareSet {
+        slot: SlotId(slot),
+        share: Some(share),
+    };
+    step(
+        &mut module,
+        0,
+        [share(0, 1.0), share(1, 0.0), slot_waits_for(0, 3)],
+    );
+    module
+}
+
+#[test]
+fn replica_runs_when_enough_items_of_its_own_queue_wait() {
+    let mut module = replicas(Pool::Own);
+    let first = step(&mut module, 10, [arrived(0, 10)]);
+    assert_eq!(runs(&first), [0; 0], "the free replica beside it takes no item");
+    assert_eq!(timer(&first), Some(at(60)));
+    assert_eq!(runs(&step(&mut module, 20, [arrived(1, 20)])), [0; 0]);
+    assert_eq!(runs(&step(&mut module, 30, [arrived(2, 30)])), [3]);
+}
+
+#[test]
+fn replica_runs_with_less_when_its_first_item_has_waited_long_enough() {
+    let mut module = replicas(Pool::Own);
+    step(&mut module, 10, [arrived(0, 10)]);
+    assert_eq!(runs(&step(&mut module, 59, [])), [0; 0]);
+    assert_eq!(runs(&step(&mut module, 60, [])), [1]);
+    let mut other = replicas(Pool::Own);
+    step(&mut other, 10, [arrived(0, 10)]);
+    assert_eq!(
+        runs(&step(&mut other, 20, [slot_waits_for(0, 1)])),
+        [1],
+        "in another gear"
+    );
+}
+
+#[test]
+fn replica_on_a_shared_slot_bids_for_that_slot_alone() {
+    let mut module = replicas(Pool::Shared);
+    assert!(!bids(&step(&mut module, 10, [arrived(0, 10), arrived(1, 10)])));
+    let enough = step(&mut module, 20, [arrived(2, 20)]);
+    let slots = enough.iter().filter_map(|effect| match effect {
+        ModuleEffect::Bid(bid) => Some(bid.slot),
+        _ => None,
+    });
+    assert_eq!(slots.collect::<Vec<_>>(), [Some(SlotId(0))]);
+    let run = step(&mut module, 21, [ModuleEvent::Granted { slot: SlotId(0) }]);
+    assert_eq!(runs(&run), [3]);
 }

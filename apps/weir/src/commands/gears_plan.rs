@@ -1,15 +1,18 @@
 //! `weir gears plan`: which stages are asked, and how certain they must be, by load.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
-use weir_graph::planning::{self, PlanSearch, PlannedCascades, PlannedLatency};
-use weir_graph::{GearFile, GearsFile, ShiftFile, Sources, StageFile};
-use weir_planner::gears::{
-    Assignment, CascadeChoice, Evaluated, GearError, exhaustive, fixed, frontier, pareto, random_search,
+use weir_graph::planning::{
+    self, GearsPlanning, PlanSearch, PlannedCascades, PlannedLatency, PlannedQueues, PolicyScored,
 };
-use weir_types::{Gear, Span};
+use weir_graph::{GearFile, GearModels, GearsFile, ReplicaFile, Sources, StageFile};
+use weir_planner::gears::{
+    Assignment, CascadeChoice, Evaluated, Evaluation, GearError, exhaustive, fixed, frontier, pareto,
+    random_search,
+};
+use weir_types::{Gear, GearPlan, Span};
 
 use super::score::file_error;
 use crate::args::{GearsPlan, Pick};
@@ -41,8 +44,9 @@ pub(crate) fn plan(args: &GearsPlan, zoo: &Zoo) -> anyhow::Result<()> {
     let graph = catalog::load_for(Sources::Replaced, &planning.graph, zoo)?;
     let cores = cores() as u32;
     let problem = GearsProblem::new(&graph, &planning, cores)?;
-    let found = search(&problem, planning.plans, planning.search)
-        .map_err(|error| UserError::new(format!("{}: {error}", args.problem.display())))?;
+    let wrong = |error: String| UserError::new(format!("{}: {error}", args.problem.display()));
+    let found = search(&problem, &planning).map_err(|error| wrong(error.to_string()))?;
+    let found = scored(&problem, &planning, found).map_err(wrong)?;
     if found.is_empty() {
         let message = format!(
             "{}: no plan sustains the load and fits the memory; with overload = \"evaluate\" those that do not sustain it are plans, too",
@@ -57,26 +61,67 @@ pub(crate) fn plan(args: &GearsPlan, zoo: &Zoo) -> anyhow::Result<()> {
         output::say(&explanation(&problem, chosen))?;
     }
     match &args.out {
-        Some(path) => write(&problem, chosen, planning.shift, path),
+        Some(path) => write(&problem, &planning, chosen, path),
         None => Ok(()),
     }
 }
 
-fn search(
-    problem: &GearsProblem,
-    plans: PlannedCascades,
-    search: PlanSearch,
-) -> Result<Vec<Evaluated>, GearError> {
-    let mut evaluate =
-        |plan: &weir_types::GearPlan, assignment: &Assignment| problem.evaluate(plan, assignment);
-    if matches!(plans, PlannedCascades::Static | PlannedCascades::Single) {
+fn search(problem: &GearsProblem, planning: &GearsPlanning) -> Result<Vec<Evaluated>, GearError> {
+    let mut evaluate = |plan: &GearPlan, assignment: &Assignment| match planning.policy {
+        PolicyScored::All => with_policy(problem, planning, plan, assignment).unwrap_or(Evaluation {
+            latency: f64::INFINITY,
+            accuracy: 0.0,
+        }),
+        PolicyScored::Found | PolicyScored::None => problem.evaluate(plan, assignment),
+    };
+    if matches!(planning.plans, PlannedCascades::Static | PlannedCascades::Single) {
         return Ok(pareto(fixed(&problem.problem, &mut evaluate)?));
     }
-    match search {
+    match planning.search {
         PlanSearch::Walk => frontier(&problem.problem, &mut evaluate),
         PlanSearch::Exhaustive => exhaustive(&problem.problem, &mut evaluate),
         PlanSearch::Random(count) => random_search(&problem.problem, count as usize, &mut evaluate),
     }
+}
+
+/// Maximum number of found plans that are scored with the policy of the graph: each is a run over the whole load.
+const MAX_SCORED: usize = 32;
+
+/// Plans, spread evenly over those found, with the scores that the policy of the graph gives them; without those that others
+/// beat then.
+fn scored(
+    problem: &GearsProblem,
+    planning: &GearsPlanning,
+    found: Vec<Evaluated>,
+) -> Result<Vec<Evaluated>, String> {
+    if planning.policy == PolicyScored::None {
+        return Ok(found);
+    }
+    let last = found.len().saturating_sub(1);
+    let places: BTreeSet<usize> = match found.len() > MAX_SCORED {
+        true => (0..MAX_SCORED)
+            .map(|place| place * last / (MAX_SCORED - 1))
+            .collect(),
+        false => (0..found.len()).collect(),
+    };
+    let kept = found
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| places.contains(place));
+    let mut kept: Vec<Evaluated> = kept.map(|(_, plan)| plan).collect();
+    for plan in &mut kept {
+        plan.evaluation = with_policy(problem, planning, &plan.plan, &plan.assignment)?;
+    }
+    Ok(pareto(kept))
+}
+
+fn with_policy(
+    problem: &GearsProblem,
+    planning: &GearsPlanning,
+    plan: &GearPlan,
+    assignment: &Assignment,
+) -> Result<Evaluation, String> {
+    problem.evaluate_with_policy(&file(problem, planning, plan, assignment, 1))
 }
 
 /// Index of the picked plan among `found`, which ascends by latency and accuracy. Without a condition it is
@@ -132,7 +177,9 @@ fn frontier_table(problem: &GearsProblem, found: &[Evaluated], picked: usize) ->
             if index == picked { ">" } else { "" }.to_owned(),
             shown(problem, plan.evaluation.latency),
             format!("{:.4}", plan.evaluation.accuracy),
-            gears(problem, plan).len().to_string(),
+            gears(problem, &plan.plan, &plan.assignment, Written::SharedQueues)
+                .len()
+                .to_string(),
         ]);
     }
     format!(
@@ -214,24 +261,38 @@ fn choice<'a>(
     &problem.problem.operators[operator].cascades[assignment[operator][range]]
 }
 
+/// Form in which the replicas of a stage are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    /// Each with its queue.
+    Replicas,
+    /// One queue, and shares where they differ.
+    SharedQueues,
+    /// One queue, and shares although they are equal: models are open where they are placed alone.
+    PlacedShares,
+}
+
 /// The gears of a plan as a file has them: neighbouring ranges with the same cascades are one.
-fn gears(problem: &GearsProblem, plan: &Evaluated) -> Vec<GearFile> {
+fn gears(
+    problem: &GearsProblem,
+    plan: &GearPlan,
+    assignment: &Assignment,
+    written: Written,
+) -> Vec<GearFile> {
     let mut gears: Vec<GearFile> = Vec::new();
-    for (range, gear) in plan.plan.gears.iter().enumerate() {
+    for (range, gear) in plan.gears.iter().enumerate() {
         let (mut cascades, mut right, mut items) = (BTreeMap::new(), 0.0, 0.0);
         for operator in 0..problem.cascades {
             let node = &problem.problem.operators[operator];
-            let choice = choice(problem, &plan.assignment, operator, range);
+            let choice = choice(problem, assignment, operator, range);
             let last = choice.stages.len() - 1;
-            let stage = |(place, stage): (usize, &weir_types::StageGear)| StageFile {
-                model: problem.problem.models[stage.model].name.clone(),
-                certainty: (place < last).then_some(stage.certainty),
-                shares: shares(
-                    gear,
-                    stage.model,
-                    problem.problem.models[stage.model].slots.clone(),
-                ),
-                ..invocation(gear, stage.model)
+            let stage = |(place, stage): (usize, &weir_types::StageGear)| {
+                let model = &problem.problem.models[stage.model];
+                StageFile {
+                    model: model.name.clone(),
+                    certainty: (place < last).then_some(stage.certainty),
+                    ..replicas(gear, stage.model, model.slots.clone(), written)
+                }
             };
             let stages = choice.stages.iter().enumerate().map(stage).collect();
             cascades.insert(node.name.clone(), stages);
@@ -250,8 +311,32 @@ fn gears(problem: &GearsProblem, plan: &Evaluated) -> Vec<GearFile> {
     gears
 }
 
-/// Share of a model's items for each of its slots, 0 to 1; `None` if all shares are equal.
-fn shares(gear: &Gear, model: usize, slots: Range<usize>) -> Option<Vec<f64>> {
+/// Replicas of a stage on the slots of its model.
+fn replicas(gear: &Gear, model: usize, slots: Range<usize>, written: Written) -> StageFile {
+    if written != Written::Replicas || slots.len() < 2 {
+        return StageFile {
+            shares: shares(gear, model, slots, written == Written::PlacedShares),
+            ..invocation(gear, model)
+        };
+    }
+    let replica = |slot: usize| {
+        let mut planned = gear.replicas.iter();
+        let planned = planned.find(|replica| replica.model == model && replica.slot == slot);
+        let waits = planned.filter(|replica| replica.size > 1);
+        ReplicaFile {
+            share: planned.map_or(0.0, |replica| (replica.share * 1e3).round() / 1e3),
+            items: waits.map(|replica| replica.size),
+            wait: waits.map(|replica| replica.wait.to_string()),
+        }
+    };
+    StageFile {
+        replicas: Some(slots.map(replica).collect()),
+        ..StageFile::default()
+    }
+}
+
+/// Share of a model's items for each of its slots, 0 to 1; `None` if all shares are equal, unless `is_placed`.
+fn shares(gear: &Gear, model: usize, slots: Range<usize>, is_placed: bool) -> Option<Vec<f64>> {
     let share = |slot| {
         let replicas = gear.replicas.iter();
         let of_slot = replicas.filter(|replica| replica.model == model && replica.slot == slot);
@@ -261,7 +346,7 @@ fn shares(gear: &Gear, model: usize, slots: Range<usize>) -> Option<Vec<f64>> {
     let shares: Vec<f64> = slots.map(share).collect();
     let even = 1.0 / shares.len().max(1) as f64;
     let is_even = shares.iter().all(|share| (share - even).abs() < 2e-3);
-    (!is_even).then_some(shares)
+    (is_placed || !is_even).then_some(shares)
 }
 
 /// Items and wait of a stage. A module has one queue for all of its slots: the items are the mean batch size
@@ -281,23 +366,46 @@ fn invocation(gear: &Gear, model: usize) -> StageFile {
     }
 }
 
+/// The gears file of a plan. A plan with a memory places its models for all gears, so they must fit together.
+fn file(
+    problem: &GearsProblem,
+    planning: &GearsPlanning,
+    plan: &GearPlan,
+    assignment: &Assignment,
+    number: u64,
+) -> GearsFile {
+    let is_placed = planning.memory.is_some();
+    let written = match planning.queues {
+        _ if is_placed => Written::PlacedShares,
+        PlannedQueues::Replica if problem.takes_replicas => Written::Replicas,
+        PlannedQueues::Replica | PlannedQueues::Shared => Written::SharedQueues,
+    };
+    GearsFile {
+        graph: problem.graph.clone(),
+        number,
+        models: is_placed.then_some(GearModels::Resident),
+        shift: planning.shift.clone(),
+        gears: gears(problem, plan, assignment, written),
+    }
+}
+
 /// Writes a plan as a gears file; its number is above that of the file that is there.
-fn write(problem: &GearsProblem, chosen: &Evaluated, shift: ShiftFile, path: &Path) -> anyhow::Result<()> {
+fn write(
+    problem: &GearsProblem,
+    planning: &GearsPlanning,
+    chosen: &Evaluated,
+    path: &Path,
+) -> anyhow::Result<()> {
     let before = std::fs::read_to_string(path).ok();
     let before = before.and_then(|text| toml::from_str::<GearsFile>(&text).ok());
-    let file = GearsFile {
-        graph: problem.graph.clone(),
-        number: before.map_or(1, |before| before.number.saturating_add(1)),
-        shift,
-        gears: gears(problem, chosen),
-    };
+    let number = before.map_or(1, |before| before.number.saturating_add(1));
     let text = format!(
         "# Gears, written by weir gears plan: {} {} and an accuracy of {:.4} expected, of loads up to {} requests a second.\n\n{}",
         measure(problem),
         shown(problem, chosen.evaluation.latency),
         chosen.evaluation.accuracy,
         problem.peak(),
-        file.text()
+        file(problem, planning, &chosen.plan, &chosen.assignment, number).text()
     );
     write_whole(path, &text).map_err(|error| file_error("gears", path, weir_files::io_reason(&error)).into())
 }

@@ -18,7 +18,7 @@ use weir_planner::gears::{Beam, LoadOrder, Operators, Overload, Scoring};
 use weir_types::Span;
 
 use super::{needs, number};
-use crate::gears_file::ShiftFile;
+use crate::shift_file::{ShiftFile, ShiftMeasure};
 
 /// Objective that a good plan minimises.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +40,26 @@ pub enum PlannedCascades {
     Switching,
     /// Single models, the same at all loads.
     Single,
+}
+
+/// Plans that are simulated on the graph with its policy, which drops requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyScored {
+    /// Those that the search found.
+    Found,
+    /// Each plan that the search compares.
+    All,
+    /// None: no request is dropped, as in the paper.
+    None,
+}
+
+/// Queues of a stage on several slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlannedQueues {
+    /// Each replica has a queue, a share and a trigger, as in the paper.
+    Replica,
+    /// All replicas have one queue, and the slot that is free first takes the next batch, within shares.
+    Shared,
 }
 
 /// Search for plans over the assignments of cascades to ranges of load.
@@ -86,6 +106,10 @@ pub struct GearsPlanning {
     pub plans: PlannedCascades,
     /// Search for plans.
     pub search: PlanSearch,
+    /// Plans that are scored with the policy of the graph.
+    pub policy: PolicyScored,
+    /// Queues of stages that a plan has on several slots.
+    pub queues: PlannedQueues,
     /// Maximum number of neighbours that are evaluated in addition to the search.
     pub refine: u32,
     /// Size of the placement search.
@@ -96,7 +120,7 @@ pub struct GearsPlanning {
     pub shift: ShiftFile,
 }
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 21] = [
     "graph",
     "samples",
     "trace",
@@ -112,6 +136,8 @@ const KEYS: [&str; 19] = [
     "order",
     "plans",
     "search",
+    "policy",
+    "queues",
     "refine",
     "beam",
     "seed",
@@ -250,6 +276,21 @@ impl<'d> Settings<'_, 'd> {
             ),
             plans: self.word("plans", &words),
             search: self.search(),
+            policy: self.word(
+                "policy",
+                &[
+                    ("found", PolicyScored::Found),
+                    ("all", PolicyScored::All),
+                    ("none", PolicyScored::None),
+                ],
+            ),
+            queues: self.word(
+                "queues",
+                &[
+                    ("replica", PlannedQueues::Replica),
+                    ("shared", PlannedQueues::Shared),
+                ],
+            ),
             refine: number(
                 self.fields,
                 "refine",
@@ -334,9 +375,15 @@ impl<'d> Settings<'_, 'd> {
     }
 
     fn shift(&mut self) -> ShiftFile {
-        let Some(fields) = self.table("shift", &["window", "waiting", "dwell"]) else {
+        let keys = [
+            "window", "waiting", "dwell", "by", "first", "full", "release", "losses",
+        ];
+        let Some(fields) = self.table("shift", &keys) else {
             return ShiftFile::default();
         };
+        let by = fields
+            .word("by", &ShiftMeasure::WORDS, self.diagnostics)
+            .into_value();
         let text = |name: &str, diagnostics: &mut Diagnostics| -> Option<String> {
             let span: Option<Span> = fields.span(name, diagnostics).into_value();
             span.and_then(|_| fields.text(name, diagnostics).into_value())
@@ -346,15 +393,24 @@ impl<'d> Settings<'_, 'd> {
             dwell: text("dwell", self.diagnostics),
             // Plans are for all requests together, as their traces are.
             scope: None,
-            waiting: fields.entry("waiting").map(|_| {
-                let default = 8.0;
-                number(&fields, "waiting", 0.0..=f64::MAX, default, self.diagnostics)
-            }),
+            by,
+            waiting: self.optional_number(&fields, "waiting"),
+            first: self.optional_number(&fields, "first"),
+            full: self.optional_number(&fields, "full"),
+            release: self.optional_number(&fields, "release"),
+            losses: self.optional_number(&fields, "losses"),
         };
         if let Err(reason) = shift.rule() {
             self.diagnostics.add(fields.at, reason, None);
         }
         shift
+    }
+
+    /// A number of at least 0; `None` where the key is absent.
+    fn optional_number(&mut self, fields: &Fields<'_>, name: &str) -> Option<f64> {
+        fields
+            .entry(name)
+            .map(|_| number(fields, name, 0.0..=f64::MAX, 1.0, self.diagnostics))
     }
 
     fn table(&mut self, name: &str, keys: &[&str]) -> Option<Fields<'d>> {

@@ -11,7 +11,10 @@ use weir_config::{
 };
 use weir_planner::{Blocks, Class, Objective, Problem, Scheme, ServedModel};
 
-pub use gears::{GearsPlanning, PlanSearch, PlannedCascades, PlannedLatency, load as load_gears};
+pub use gears::{
+    GearsPlanning, PlanSearch, PlannedCascades, PlannedLatency, PlannedQueues, PolicyScored,
+    load as load_gears,
+};
 pub use plan_file::{read as read_plan, text as plan_text};
 
 use weir_config::ConfigError;

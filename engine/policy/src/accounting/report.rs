@@ -572,6 +572,12 @@ impl RunStats {
         Some(report)
     }
 
+    /// Latencies of all requests that completed.
+    #[must_use]
+    pub fn latency(&self) -> &Histogram {
+        &self.latency
+    }
+
     fn stream_report(&self, ledger: &Ledger, stream: StreamId, seconds: f64) -> StreamReport {
         let requests = ledger.stream(stream);
         StreamReport {

@@ -1,6 +1,7 @@
 //! Gears (KEN): the cascade that answers depends on the load. A plan (`weir_types::GearPlan`) has the cascade
-//! of each gear and how its stages are invoked. At run time are decided the gear in force ([`GearShift`]),
-//! the replica that takes an item, and the time at which a replica runs ([`Replicas`]).
+//! of each gear and how its stages are invoked. [`GearShift`] decides the gear in force. Replicas have queues, shares and
+//! triggers in the mailboxes of their module (`module/routed.rs`); [`Replicas`] has them in the planner's own simulation,
+//! which drops nothing.
 
 mod emulated;
 mod fallback;
@@ -21,6 +22,6 @@ pub use plan::{GearNode, Gears, StageSetting};
 pub use replicas::{Invocation, Replicas};
 pub use settle::{Settle, StageRule, Verdict, is_accepted};
 pub use shift::{GearEffect, GearEvent, GearShift};
-pub use shift_rule::{ShiftDown, ShiftRule, ShiftScope, ShiftSpec};
+pub use shift_rule::{BacklogRule, ShiftBy, ShiftDown, ShiftRule, ShiftScope, ShiftSpec};
 pub use stage_settings::StageSettings;
 pub use tally::GearTally;

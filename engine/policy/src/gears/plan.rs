@@ -47,6 +47,10 @@ pub struct GearNode {
     /// By index of a stage's module: the fraction of its items that each slot gets, 0 to 1, by the place of
     /// the slot. A module that is missing has no shares: each slot takes as many items as it can.
     pub shares: BTreeMap<usize, Vec<f64>>,
+    /// By index of a stage's module: items that each of its replicas waits for, by the place of the slot. A module that is here
+    /// has a queue for each slot.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub triggers: BTreeMap<usize, Vec<InvocationSize>>,
 }
 
 /// The gears of a graph.
@@ -77,6 +81,20 @@ impl Gears {
     pub fn share(&self, gear: usize, module: usize, place: usize) -> Option<f64> {
         let shares = self.gears.get(gear)?.shares.get(&module)?;
         Some(shares.get(place).copied().unwrap_or(0.0))
+    }
+
+    /// Items that the replica of a stage on the slot at a place waits for in a gear; one without a plan for it.
+    #[must_use]
+    pub fn trigger(&self, gear: usize, module: usize, place: usize) -> InvocationSize {
+        let triggers = self.gears.get(gear).and_then(|gear| gear.triggers.get(&module));
+        let trigger = triggers.and_then(|triggers| triggers.get(place));
+        trigger.copied().unwrap_or_default()
+    }
+
+    /// Whether a gear gives each replica of a stage a queue of its own.
+    #[must_use]
+    pub fn has_replicas(&self, module: usize) -> bool {
+        self.gears.iter().any(|gear| gear.triggers.contains_key(&module))
     }
 
     /// The specification that they are shifted by.

@@ -12,6 +12,19 @@
 //! the rate has fallen. For generative models the load is the number of running and waiting requests, which
 //! comes with the event [`GearEvent::Load`].
 //!
+//! [`ShiftBy::Backlog`] goes beyond the paper. It asks no rates, so a machine that is slower than planned, or has
+//! other work, needs no other ranges:
+//!
+//! ```text
+//! backlog = queued work / slots that are left, as a part of the time that requests can wait
+//!           or full * min(1, lost requests / requests of the window / losses), if that is more
+//! up:       backlog >= first + (full - first) * (gear - 1) / (gears - 2)
+//! down:     backlog <  release * the backlog at which the gear came into force
+//! ```
+//!
+//! Between two gears it shares the time: the lower one is in force until the queue is at its bound, the higher one until
+//! half of the queue has gone, and slots are never idle for a higher gear.
+//!
 //! With [`ShiftScope::Stream`], all this holds for each stream separately: a gear for its own items, by the
 //! load of its own requests. This goes beyond the paper, whose requests are all alike: a quiet camera keeps
 //! its accuracy while another is busy.
@@ -22,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use weir_types::{StreamId, Timestamp};
 
 use super::load::GearLoad;
-use super::shift_rule::{ShiftRule, ShiftScope, ShiftSpec};
+use super::shift_rule::{ShiftBy, ShiftRule, ShiftScope, ShiftSpec};
 
 /// A fact that the gear depends on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +82,23 @@ pub enum GearEvent {
         /// Load in the unit of the plan's ranges.
         load: f64,
     },
+    /// The load of a stream is given directly, if each stream has a gear.
+    StreamLoad {
+        /// Stream of the load.
+        stream: StreamId,
+        /// Load in the unit of the plan's ranges.
+        load: f64,
+    },
+    /// Work that is queued for the slots of the stages now.
+    Queued {
+        /// Time until the slots have done it, as a part of the time that requests can wait.
+        backlog: f64,
+    },
+    /// Requests were dropped for lack of time.
+    Lost {
+        /// Number of requests that were dropped.
+        requests: u32,
+    },
     /// Another plan is in force; its gear for the present load is chosen.
     PlanApplied {
         /// Rule and ranges of the new plan.
@@ -92,7 +122,8 @@ pub enum GearEffect {
     Shift {
         /// Index of the gear in the plan.
         gear: usize,
-        /// Load that the gear was chosen for, in requests a second.
+        /// Load that the gear was chosen for, in the unit of the rule: requests a second, requests, or a part of the time
+        /// that requests can wait.
         rate: f64,
         /// Stream whose gear changes; `None`: all requests.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,6 +175,12 @@ impl GearShift {
         self.rule.scope
     }
 
+    /// Measure of the load, for which events are wanted.
+    #[must_use]
+    pub fn by(&self) -> ShiftBy {
+        self.rule.by
+    }
+
     /// Gears of streams, if each stream has one.
     pub fn stream_gears(&self) -> impl Iterator<Item = (StreamId, usize)> {
         self.streams.iter().map(|(stream, load)| (*stream, load.gear))
@@ -151,6 +188,12 @@ impl GearShift {
 
     /// Switches to another plan, with the gears for the present loads.
     fn apply_plan(&mut self, spec: ShiftSpec, now: Timestamp, effects: &mut Vec<GearEffect>) {
+        if self.rule.by != spec.rule.by {
+            // What another rule was given is in another unit.
+            for load in self.streams.values_mut().chain([&mut self.all]) {
+                (load.given, load.waiting) = (None, 0);
+            }
+        }
         (self.rule, self.bounds) = (spec.rule, spec.bounds);
         match self.rule.scope {
             ShiftScope::Graph => {
@@ -204,6 +247,11 @@ impl GearShift {
                     self.streams.remove(&stream);
                 }
                 GearEvent::Load { load } => self.all.given = Some(load),
+                GearEvent::StreamLoad { stream, load } => {
+                    self.streams.entry(stream).or_default().given = Some(load);
+                }
+                GearEvent::Queued { backlog } => self.all.backlog = backlog,
+                GearEvent::Lost { requests } => self.all.on_lost(requests, &self.rule, now),
                 GearEvent::PlanApplied { spec } => self.apply_plan(spec, now, effects),
                 GearEvent::Tick => {}
             }
@@ -235,8 +283,8 @@ mod tests {
     use weir_types::Span;
 
     use super::*;
-    use crate::gears::ShiftDown;
     use crate::gears::load::gear_for;
+    use crate::gears::{BacklogRule, ShiftDown};
 
     fn shifts(rule: ShiftRule, steps: impl IntoIterator<Item = (u64, GearEvent)>) -> Vec<(u64, usize)> {
         let mut shift = GearShift::new(rule, vec![10.0, 20.0, 40.0]);
@@ -371,6 +419,106 @@ mod tests {
         assert_eq!(shift.gear(), 0, "that of streams of which nothing is known");
     }
 
+    fn by_backlog() -> ShiftRule {
+        ShiftRule {
+            by: ShiftBy::Backlog(BacklogRule::default()),
+            ..ShiftRule::default()
+        }
+    }
+
+    #[test]
+    fn backlog_shifts_up_at_its_bounds_and_down_at_half_of_them() {
+        let backlogs = [0.3, 0.45, 0.25, 0.75, 0.36, 0.3, 0.19];
+        let steps = (0..).zip(backlogs);
+        let steps = steps.map(|(at, backlog)| (at * 50, GearEvent::Queued { backlog }));
+        assert_eq!(
+            shifts(by_backlog(), steps),
+            [(50, 1), (150, 2), (250, 1), (300, 0)]
+        );
+    }
+
+    #[test]
+    fn rate_far_above_the_ranges_keeps_the_gear_where_nothing_queues() {
+        let queued = GearEvent::Queued { backlog: 0.1 };
+        let busy = arrivals(0, 3_000, 5).chain([(3_000, queued)]);
+        assert_eq!(shifts(by_backlog(), busy), []);
+    }
+
+    #[test]
+    fn losses_shift_up_where_drops_keep_the_queue_short() {
+        let arrived = GearEvent::Arrived {
+            cascade: 0,
+            requests: 100,
+        };
+        let empty = GearEvent::Queued { backlog: 0.0 };
+        let steps = [
+            (0, arrived),
+            (50, GearEvent::Lost { requests: 1 }),
+            (100, GearEvent::Lost { requests: 2 }),
+            (150, empty.clone()),
+            (2_000, empty),
+        ];
+        // 1 % is half of the losses at which the last gear comes into force, 0.35 of the time that requests can wait.
+        assert_eq!(shifts(by_backlog(), steps), [(100, 2), (2_000, 0)]);
+    }
+
+    #[test]
+    fn requests_in_flight_of_a_stream_set_its_gear() {
+        let rule = ShiftRule {
+            scope: ShiftScope::Stream,
+            by: ShiftBy::InFlight,
+            down: ShiftDown::Dwell(Span::from_secs(1)),
+            ..ShiftRule::default()
+        };
+        let mut shift = GearShift::new(rule, vec![4.0, 8.0]);
+        let mut step = |at: u64, stream, load| {
+            let event = GearEvent::StreamLoad {
+                stream: StreamId(stream),
+                load,
+            };
+            let mut effects = Vec::new();
+            shift.step([event], Timestamp::from_micros(at * 1_000), &mut effects);
+            let of = |GearEffect::Shift { gear, stream, .. }: GearEffect| (stream.unwrap().0, gear);
+            effects.into_iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(step(0, 3, 6.0), [(3, 1)]);
+        assert_eq!(step(0, 4, 2.0), []);
+        assert_eq!(step(500, 3, 1.0), [], "it dwells");
+        assert_eq!(step(1_000, 3, 1.0), [(3, 0)]);
+    }
+
+    #[test]
+    fn load_of_another_measure_ends_with_its_plan() {
+        let rule = ShiftRule {
+            by: ShiftBy::InFlight,
+            ..ShiftRule::default()
+        };
+        let mut shift = GearShift::new(rule, vec![10.0, 20.0]);
+        let mut step = |at: u64, event| {
+            shift.step([event], Timestamp::from_micros(at * 1_000), &mut Vec::new());
+            shift.gear()
+        };
+        assert_eq!(step(0, GearEvent::Load { load: 15.0 }), 1);
+        let spec = ShiftSpec {
+            rule: ShiftRule::default(),
+            bounds: vec![10.0, 20.0],
+        };
+        assert_eq!(step(50, GearEvent::PlanApplied { spec }), 0);
+        assert_eq!(step(100, GearEvent::Tick), 0);
+    }
+
+    #[test]
+    fn rule_by_rate_is_written_as_before_there_were_other_measures() {
+        let text = serde_json::to_string(&ShiftRule::default()).unwrap();
+        assert!(!text.contains("\"by\""), "{text}");
+        assert_eq!(
+            serde_json::from_str::<ShiftRule>(&text).unwrap(),
+            ShiftRule::default()
+        );
+        let text = serde_json::to_string(&by_backlog()).unwrap();
+        assert_eq!(serde_json::from_str::<ShiftRule>(&text).unwrap(), by_backlog());
+    }
+
     #[test]
     fn another_scope_begins_with_the_load_that_is_measured_from_then_on() {
         let mut shift = GearShift::new(ShiftRule::default(), vec![10.0, 20.0, 40.0]);
@@ -392,6 +540,23 @@ mod tests {
     }
 
     proptest! {
+        /// After any backlogs, the gear is at least the one that the last backlog enters, and at most the one that it holds.
+        #[test]
+        fn gear_lies_between_what_its_backlog_enters_and_what_it_holds(
+            backlogs in proptest::collection::vec(0.0_f64..1.5, 1..40),
+            gears in 1_usize..6,
+        ) {
+            let (by, bounds) = (BacklogRule::default(), (1..=gears).map(|gear| gear as f64).collect());
+            let mut shift = GearShift::new(by_backlog(), bounds);
+            for (at, backlog) in (0..).zip(backlogs) {
+                let now = Timestamp::from_micros(at * 50_000);
+                shift.step([GearEvent::Queued { backlog }], now, &mut Vec::new());
+                let enters = (1..gears).filter(|gear| by.enters_at(*gear, gears) <= backlog).count();
+                let holds = (1..gears).filter(|gear| by.enters_at(*gear, gears) * by.release <= backlog).count();
+                prop_assert!((enters..=holds).contains(&shift.gear()), "{backlog} {}", shift.gear());
+            }
+        }
+
         /// In a lasting load the gear is the one that the plan has for it.
         #[test]
         fn a_lasting_load_has_its_gear(interval in 15_usize..300) {

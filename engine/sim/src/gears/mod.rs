@@ -9,12 +9,14 @@
 mod choices;
 mod curve;
 mod outcome;
+mod planned;
 mod samples;
 mod world;
 
 pub use choices::{SampledCascade, sampled_cascades};
 pub use curve::{CurvePoint, SampledItem, curve, pareto};
 pub use outcome::{GearOutcome, StageCounts};
+pub use planned::{PlannedOutcome, PlannedWorld};
 pub use samples::{SAMPLES_VERSION, SampleLine, SamplesHeader, read_samples, samples_text};
 
 use serde::{Deserialize, Serialize};
