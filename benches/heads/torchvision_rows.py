@@ -97,7 +97,8 @@ def some(layer, run, softmax: bool, kind: str) -> None:
 
     rows = outputs_of(layer, run).reshape(-1, count)
     low, high = -40.0, 40.0
-    part = 0.1 if hasattr(layer, "out_features") else 0.01
+    # RetinaNet has nine anchors a cell; scores of FCOS are the product with another probability.
+    part = 0.1 if hasattr(layer, "out_features") else {"retinanet": 0.003, "fcos": 0.05}.get(kind.partition("_")[0], 0.01)
     for _ in range(50):
         middle = (low + high) / 2
         if softmax:
@@ -107,7 +108,7 @@ def some(layer, run, softmax: bool, kind: str) -> None:
             share = (share / share.sum(1, keepdims=True))[:, 1:].max(1)
         else:
             # RetinaNet and FCOS have a column of the background, too, which is never taught: it must not win here.
-            share = 1 / (1 + np.exp(-(rows[:, 1:] - middle))).max(1)
+            share = (1 / (1 + np.exp(-(rows[:, 1:] - middle)))).max(1)
         if (share >= 0.5).mean() > part:
             low = middle
         else:

@@ -5,6 +5,8 @@ from pathlib import Path
 from common import Export, Found, Row, calibrate_norms, pictures, rescale, runs, score_some, spread
 
 SIDE = 320
+# A multiple of the four windows of 14 pixels of RF-DETR.
+WINDOWED_SIDE = 336
 CLASSES = 7
 
 
@@ -32,7 +34,7 @@ def rows(assets: Path) -> list:
         row("D-FINE", "opset 17", "dfine"),
         row("YOLOS", "opset 17", "yolos"),
         row("LW-DETR", "opset 17", "lwdetr"),
-        row("RF-DETR", "opset 17", "rfdetr"),
+        row("RF-DETR", "opset 18, dynamo", "rfdetr", dynamo=True),
         row("RT-DETR", "with the repository's post-processing (emulated)", "rtdetr", post=True),
     ]
 
@@ -97,10 +99,16 @@ def small(kind: str, classes: int, two_stage: bool):
         net = t.YolosForObjectDetection(config)
         return net, t.YolosImageProcessor, [net.class_labels_classifier.layers[-1]], [net.bbox_predictor.layers[-1]], True
     if kind == "lwdetr":
-        net = t.LwDetrForObjectDetection(t.LwDetrConfig(**labels, num_queries=60))
+        backbone = t.LwDetrViTConfig(hidden_size=64, num_hidden_layers=4, num_attention_heads=4, image_size=SIDE, out_indices=[2, 4],
+                                     window_block_indices=[0, 2])
+        more = {"backbone_config": backbone, "projector_scale_factors": [1.0], "d_model": 64, "decoder_ffn_dim": 128}
+        net = t.LwDetrForObjectDetection(t.LwDetrConfig(**labels, **more, num_queries=60))
         return net, t.DeformableDetrImageProcessor, [net.class_embed], [net.bbox_embed.layers[-1]], False
     if kind == "rfdetr":
-        net = t.RfDetrForObjectDetection(t.RfDetrConfig(**labels, num_queries=60))
+        backbone = t.RfDetrDinov2Config(hidden_size=96, num_hidden_layers=4, num_attention_heads=4, image_size=WINDOWED_SIDE,
+                                        num_windows=4, window_block_indexes=[0, 2], out_indices=[2, 4])
+        more = {"backbone_config": backbone, "d_model": 64, "decoder_ffn_dim": 128}
+        net = t.RfDetrForObjectDetection(t.RfDetrConfig(**labels, **more, num_queries=60))
         return net, t.RfDetrImageProcessor, [net.class_embed], [net.bbox_embed.layers[-1]], False
     raise ValueError(kind)
 
@@ -115,8 +123,15 @@ def export(assets: Path, folder: Path, kind: str, classes=CLASSES, mask=False, d
     net, processor_kind, scores, boxes, softmax = small(kind, classes, two_stage)
     spread(net)
     net.eval()
-    processor = processor_kind(size={"height": SIDE, "width": SIDE})
-    shown = pictures(assets, (SIDE, SIDE))[:8]
+    # Shifts of centres in sizes of boxes, and logarithms of sizes: nothing keeps the boxes of these within the picture.
+    is_free = kind in ("lwdetr", "rfdetr")
+    if is_free:
+        boxes = [net.model.enc_out_bbox_embed[0].layers[-1], *boxes]
+        with torch.no_grad():
+            net.model.reference_point_embed.weight.mul_(0.3)
+    side = WINDOWED_SIDE if kind == "rfdetr" else SIDE
+    processor = processor_kind(size={"height": side, "width": side})
+    shown = pictures(assets, (side, side))[:8]
     batch = processor(images=shown, return_tensors="pt")["pixel_values"]
     threshold = 0.5
 
@@ -126,7 +141,8 @@ def export(assets: Path, folder: Path, kind: str, classes=CLASSES, mask=False, d
     calibrate_norms(net, run)
     for layer in boxes:
         sides = layer.out_features
-        rescale(layer, run, [0, 0, -1.5, -1.5][:sides], [1.2, 1.2, 0.6, 0.6][:sides])
+        mean, std = ([0, 0, 0.5, 0.5], [0.3] * 4) if is_free else ([0, 0, -1.5, -1.5], [1.2, 1.2, 0.6, 0.6])
+        rescale(layer, run, mean[:sides], std[:sides])
     for layer in (layer for layer in scores if runs(layer, run)):
         score_some(layer, run, 0.1, threshold, softmax, std=3.0)
 
@@ -200,4 +216,4 @@ def export(assets: Path, folder: Path, kind: str, classes=CLASSES, mask=False, d
     keys = {"labels": [names[number] for number in range(classes)]} if post else {}
     # As many as queries, or a hundred.
     most = 60 if kind.startswith(("rtdetr", "dfine")) else 100
-    return Export(file, (SIDE, SIDE), head, answer, answer, None, threshold, most, keys)
+    return Export(file, (side, side), head, answer, answer, None, threshold, most, keys)

@@ -77,6 +77,15 @@ def extra_layers(head) -> list:
     return found
 
 
+def smooth(proto) -> None:
+    """Gives all taps of a kernel the same weight, so that masks are areas and not noise."""
+    import torch
+
+    with torch.no_grad():
+        for layer in (proto.cv1.conv, proto.upsample, proto.cv2.conv):
+            layer.weight.copy_(layer.weight.mean((2, 3), keepdim=True).expand_as(layer.weight))
+
+
 def prepare(net, shown, threshold: float) -> None:
     """Makes weights drawn at random find some objects."""
     import torch
@@ -88,13 +97,16 @@ def prepare(net, shown, threshold: float) -> None:
         net(batch)
 
     net.eval()
+    if hasattr(head, "proto"):
+        smooth(head.proto)
     calibrate_norms(net, run)
     kind = type(head).__name__
     if kind == "Classify":
         return
     if kind == "RTDETRDecoder":
         score_some(head.enc_score_head, run, 0.05, 0.25)
-        for layer in head.dec_score_head:
+        # Only the last layer of the decoder gives scores, except in training.
+        for layer in (layer for layer in head.dec_score_head if runs(layer, run)):
             score_some(layer, run, 0.1, threshold)
         return
     # Both branches of an end-to-end model run.

@@ -80,6 +80,48 @@ fn emulated_models_are_predicted_as_far_off_as_they_declare() {
     );
 }
 
+#[test]
+fn shared_beginnings_and_later_predictions_are_decided_the_same_again() {
+    let text = r#"
+        [app]
+        name = "emulated"
+        slo = "30s"
+        [policy]
+        length = "experts"
+        [sources.camera]
+        uri = "emulated:poisson?rate=200&frames=100&seed=5"
+        mode = "lossless"
+        [models.scribe]
+        device = "emulated:a"
+        head = "generate"
+        profile = { "1" = "1ms", "64" = "2ms" }
+        max_sequences = 32
+        prefix_tokens = 64
+        length_error = 0.3
+        [devices."emulated:a"]
+        slots = 1
+        [modules.report]
+        operator = "describe"
+        model = "scribe"
+        inputs = ["camera"]
+        max_tokens = 120
+        "#;
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log.jsonl");
+    let assembled = assemble(graph(text, &whole_catalog()), Parts::default());
+    let report = run(assembled, &at_own_pace(Some(&log)));
+    assert_eq!(report.requests.delivered, 100, "{:?}", report.requests);
+    weir_runtime::verify(&log).unwrap_or_else(|error| panic!("{error}"));
+    let log = std::fs::read_to_string(&log).unwrap();
+    // The first prompt shares nothing yet; prompts of 32 equal tokens share a block of 16.
+    assert!(log.contains("\"prefixes\":[null]"));
+    assert!(log.matches("\"tokens\":16}").count() >= 90);
+    assert!(
+        log.contains("\"predicted\":[["),
+        "sequences of 50 tokens are predicted again"
+    );
+}
+
 /// The operator `describe` with prompts of its own, one a frame.
 struct OfScenes {
     describe: Arc<dyn Operator>,

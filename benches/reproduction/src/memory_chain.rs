@@ -56,6 +56,7 @@ pub fn memory_chain(memory: bool, queues: Option<SlotQueues>) -> Option<WorldSpe
         shared_slots: SLOTS,
         memory: WorldMemory {
             devices: memory.then_some(device).into_iter().collect(),
+            generating: Vec::new(),
             names: (0..MODULES).map(|index| format!("model-{index}")).collect(),
         },
         ..WorldSpec::new(

@@ -155,6 +155,7 @@ fn continuous_rate(model: &dyn GenerativeModel) -> anyhow::Result<f64> {
         block_tokens: 16,
         reserve_blocks: 0,
         prompt_gives_token: true,
+        prefix_tokens: 0,
     })?;
     let lengths = lengths();
     let mut left: BTreeMap<SequenceId, u32> = BTreeMap::new();
@@ -168,6 +169,7 @@ fn continuous_rate(model: &dyn GenerativeModel) -> anyhow::Result<f64> {
             generated: 0,
             cached: 0,
             due: Timestamp::ZERO,
+            prefix: None,
         });
     }
     let began = Instant::now();

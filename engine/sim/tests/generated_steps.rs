@@ -49,6 +49,7 @@ fn simulate(spec: &InstanceSpec, run: &[Measured], sequential: bool) -> Vec<Simu
                 cached: 0,
                 length: run[next].length,
                 due: Timestamp::ZERO,
+                prefix: None,
             });
             next += 1;
         }

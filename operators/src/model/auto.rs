@@ -352,6 +352,16 @@ mod tests {
             (constant(&[(&[300, 84], &|_| 0.1)], None), "rtdetr"),
             // Relative boxes and two classes are as wide as selected rows.
             (constant(&[(&[300, 6], &|_| 0.1)], Some("['a', 'b']")), "rtdetr"),
+            // The best score and its class behind a relative box.
+            (
+                constant(
+                    &[(&[300, 6], &|place: usize| {
+                        [0.5, 0.5, 0.1, 0.2, 0.01, 2.0][place % 6]
+                    })],
+                    Some(THREE),
+                ),
+                "rtdetr",
+            ),
         ] {
             assert_eq!(chosen(&model), Ok(expected));
         }

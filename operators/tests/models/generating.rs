@@ -25,15 +25,22 @@ fn decoder(assets: &Path, settings: &[(&str, Value)]) -> Result<Arc<dyn Model>, 
 
 /// The decoder that ships, where models can be run.
 fn scribe() -> Option<Arc<dyn GenerativeModel>> {
+    scribe_with(&[])
+}
+
+/// The same with further settings.
+fn scribe_with(more: &[(&str, Value)]) -> Option<Arc<dyn GenerativeModel>> {
     if !has_runtime() {
         return None;
     }
     let shipped = weir_models::find("scribe").expect("scribe ships");
+    let mut settings = shipped.settings.clone();
+    settings.0.extend(keys(more).0);
     let model = load(&LoadRequest {
         name: "scribe",
         file: ModelFile::Bytes(shipped.onnx.into()),
         head: &shipped.head,
-        settings: &shipped.settings,
+        settings: &settings,
         max_batch: 1,
         dump: None,
     });
@@ -265,6 +272,59 @@ fn same_as_alone(model: &dyn GenerativeModel, prompt: fn(&mut Draws) -> String) 
             assert_eq!(found, expected, "sequence {number}: {texts:?}, seed {seed}");
         }
     }
+}
+
+#[test]
+fn prompts_that_reuse_a_stored_beginning_give_the_same_texts() {
+    if let Some(assets) = assets() {
+        let model = decoder(&assets, &[("prefix_tokens", Value::Number(64.0))]).expect("loads");
+        same_with_prefixes(model.generative().expect("it generates").as_ref(), beginning);
+    }
+    if let Some(model) = scribe_with(&[("prefix_tokens", Value::Number(64.0))]) {
+        same_with_prefixes(model.as_ref(), street);
+    }
+}
+
+/// Each prompt is computed from half of the one before it on, which it begins with.
+fn same_with_prefixes(model: &dyn GenerativeModel, prompt: fn(&mut Draws) -> String) {
+    assert_eq!(model.prefix_tokens(), 64);
+    let mut session = model.open(DeviceKind::Cpu).expect("opens");
+    let mut beginning: Vec<u32> = Vec::new();
+    let mut reused = 0;
+    for (number, mut spec) in specs(model, prompt, 24, 5).into_iter().enumerate() {
+        spec.prompt = [&beginning[..], &spec.prompt].concat();
+        let expected = alone(session.as_mut(), &spec);
+        let id = SequenceId(1);
+        session.begin(id, spec.clone()).expect("begins");
+        let wanted = beginning.len() as u32;
+        let mut computed = if wanted == 0 {
+            0
+        } else {
+            session.reuse_prefix(id, wanted)
+        };
+        assert!(computed == 0 || computed == wanted, "{computed} of {wanted}");
+        reused += computed;
+        let half = (spec.prompt.len() / 2).clamp(1, 64);
+        let mut generated = Vec::new();
+        let mut is_kept = false;
+        while generated.len() < expected.len() {
+            let tokens = (spec.prompt.len() + generated.len()) as u32;
+            // Chunks of three tokens at most, then one token a step.
+            let chunk = (tokens - computed).min(3);
+            let given = one_step(session.as_mut(), &[(1, chunk)]).expect("runs");
+            computed += chunk;
+            generated.extend(given.iter().map(|given| given.token));
+            if !is_kept && computed as usize >= half {
+                session.keep_prefix(id, half as u32);
+                is_kept = true;
+            }
+        }
+        let texts = (model.decode(&generated), model.decode(&expected));
+        assert_eq!(generated, expected, "sequence {number}: {texts:?}");
+        session.take(id, false).expect("it is here");
+        beginning = spec.prompt[..half].to_vec();
+    }
+    assert!(reused > 0);
 }
 
 #[test]

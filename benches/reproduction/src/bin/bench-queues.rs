@@ -35,6 +35,7 @@ fn spec(rule: QueueRule) -> Option<QueuesSpec> {
             block_tokens: 16,
             reserve_blocks: 300,
             prompt_gives_token: true,
+            prefix_tokens: 0,
         },
         cache_bytes: 131_072.0,
         open_cold: Span::from_secs(12),

@@ -41,6 +41,7 @@ fn instance(times: u64) -> Option<InstanceSpec> {
         block_tokens: 16,
         reserve_blocks: 8,
         prompt_gives_token: true,
+        prefix_tokens: 0,
     })
 }
 

@@ -2,6 +2,7 @@
 
 pub mod figures;
 pub mod lengths;
+pub mod mixed;
 pub mod moving;
 pub mod setting;
 pub mod studies;

@@ -1,4 +1,4 @@
-//! Writes the document and its figures.
+//! Writes the document, its figures, and the page of migrations.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use super::studies::Studies;
 use super::{figures, moving, verdicts};
 use crate::document::{self, Filling};
 
-/// Writes the figures (as SVG) and `README.md`, made from `template.md`, into `folder`.
+/// Writes the figures (as SVG) and `README.md`, made from `template.md`, into `folder`, and the page of migrations
+/// into its `moves`.
 ///
 /// # Errors
 /// [`ReproduceError`] where the template does not fit or something cannot be read or written.
@@ -27,8 +28,10 @@ pub fn write(studies: &Studies, folder: &Path) -> Result<(), ReproduceError> {
     filling.add("rules", figures::table_6(studies));
     filling.add("predictors", compare::table(&studies.predictors));
     filling.add("described", figures::table_predictors(studies));
-    filling.add("moves", moving::table(&studies.moves));
     filling.add("acceptance-lengths", verdicts::lengths_table(studies));
     filling.add("lengths", figures::table_lengths(studies));
-    Ok(document::write(folder, filling, &drawn)?)
+    document::write(folder, filling, &drawn)?;
+    let mut filling = Filling::default();
+    filling.add("moves", moving::table(&studies.moves));
+    Ok(document::write(&folder.join("moves"), filling, &[])?)
 }

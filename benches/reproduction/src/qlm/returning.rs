@@ -152,6 +152,7 @@ fn next_token(spec: &InstanceSpec, (tokens, beside): (u32, u64), by: Transfer, a
             cached: 0,
             length: spec.max_sequence_tokens,
             due: Timestamp::ZERO,
+            prefix: None,
         });
     }
     let (mut now, mut news) = (Timestamp::ZERO, Vec::new());
@@ -174,6 +175,7 @@ fn next_token(spec: &InstanceSpec, (tokens, beside): (u32, u64), by: Transfer, a
                     Transfer::TokenIds => 0,
                 },
                 due: Timestamp::ZERO,
+                prefix: None,
                 length: 16,
             });
         }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weir_types::{DropReason, InstanceId, SequenceId, Span, StepProfile, Timestamp};
 
+use super::prefixes::{Prefix, PrefixUse};
+
 /// Step times and limits of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceSpec {
@@ -24,6 +26,9 @@ pub struct InstanceSpec {
     /// Whether the step with the last chunk of a prompt generates the first token. Otherwise the next step
     /// does.
     pub prompt_gives_token: bool,
+    /// Number of tokens of shared prefixes that the instance caches beside its blocks; 0: none.
+    #[serde(default)]
+    pub prefix_tokens: u32,
 }
 
 /// Reason for which an instance's specification is invalid.
@@ -107,13 +112,16 @@ pub enum InstanceEvent {
         /// Number of tokens that it has generated on other instances. They are computed again with the
         /// prompt.
         generated: u32,
-        /// Number of tokens whose cache is here already: a prefix that another prompt shares, or a cache that
-        /// moved with it.
+        /// Number of tokens whose cache is here already, because it moved with the sequence.
         cached: u32,
         /// Time by which waiting sequences are ordered, the earliest first; equal ones begin in the order of
         /// arrival.
         #[serde(default)]
         due: Timestamp,
+        /// Beginning that its prompt shares with others. If the instance holds it when the sequence joins,
+        /// it is not computed again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prefix: Option<Prefix>,
     },
     /// The running step has ended, and every sequence in it has advanced as the step says.
     Stepped {
@@ -140,6 +148,8 @@ pub enum InstanceEvent {
         /// Instance that continues the sequence.
         to: InstanceId,
     },
+    /// The session that held the cached prefixes is lost.
+    PrefixesLost,
 }
 
 /// An action that an instance requests from its driver.
@@ -184,6 +194,12 @@ pub struct Step {
     pub prompt_tokens: u32,
     /// Expected duration, corrected by measurements.
     pub expected: Span,
+    /// Prefixes that its sequences take from the instance's cache before the step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reused: Vec<PrefixUse>,
+    /// Prefixes that are stored in the instance's cache after the step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<PrefixUse>,
 }
 
 /// Part of a step for one sequence.

@@ -10,6 +10,7 @@ use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 use super::api::{InstanceEffect, InstanceEvent, InstanceSpec, InstanceSpecError, Step, StepPart};
 use super::blocks::BlockPool;
 use super::monitor::{InstanceState, Monitor};
+use super::prefixes::{Prefix, PrefixCache, PrefixUse};
 use super::sequence::{Leaving, Sequence};
 use crate::measure::correction::Correction;
 
@@ -34,6 +35,9 @@ pub struct InstanceStats {
     pub moved_out: u64,
     /// Number of sequences that were dropped because the cache can never hold them.
     pub dropped: u64,
+    /// Number of prompt tokens that were taken from the cache of prefixes.
+    #[serde(default)]
+    pub reused: u64,
     /// Number of sequences on the instance at times when it was lost.
     #[serde(default)]
     pub lost: u64,
@@ -58,6 +62,7 @@ pub struct Instance {
     running: Vec<Sequence>,
     waiting: VecDeque<Sequence>,
     step: Option<Running>,
+    prefixes: PrefixCache,
     correction: Correction,
     monitor: Monitor,
     stats: InstanceStats,
@@ -75,6 +80,7 @@ impl Instance {
             running: Vec::new(),
             waiting: VecDeque::new(),
             step: None,
+            prefixes: PrefixCache::new(spec.prefix_tokens),
             correction: Correction::default(),
             monitor: Monitor::new(&spec.steps, spec.max_step_tokens),
             stats: InstanceStats::default(),
@@ -90,8 +96,15 @@ impl Instance {
         self.running.clear();
         self.waiting.clear();
         self.step = None;
+        self.prefixes.clear();
         self.correction = Correction::default();
         self.monitor = Monitor::new(&self.spec.steps, self.spec.max_step_tokens);
+    }
+
+    /// Number of tokens of a prompt's beginning that are in the cache of prefixes.
+    #[must_use]
+    pub fn cached_tokens(&self, prefix: Option<Prefix>) -> u32 {
+        self.prefixes.tokens_of(prefix)
     }
 
     /// Step times and limits of the instance.
@@ -136,7 +149,10 @@ impl Instance {
                 .saturating_sub(sequence.computed + sequence.in_step)
         });
         let waiting = self.waiting.iter();
-        let waiting = waiting.map(|sequence| sequence.tokens().saturating_sub(sequence.cached));
+        let waiting = waiting.map(|sequence| {
+            let cached = sequence.cached.max(self.prefixes.tokens_of(sequence.prefix));
+            sequence.tokens().saturating_sub(cached)
+        });
         running.chain(waiting).fold(0, u32::saturating_add)
     }
 
@@ -165,19 +181,26 @@ impl Instance {
                 generated,
                 cached,
                 due,
-            } => self.on_arrived(sequence, [prompt, generated, cached], [now, due], effects),
+                prefix,
+            } => self.on_arrived(
+                (sequence, prefix),
+                [prompt, generated, cached],
+                [now, due],
+                effects,
+            ),
             InstanceEvent::Stepped { took, finished } => self.on_stepped(took, &finished, now, effects),
             InstanceEvent::Cancelled { sequence } => self.leave(sequence, Leaving::Cancelled, now, effects),
             InstanceEvent::Evicted { sequence } => self.leave(sequence, Leaving::Evicted, now, effects),
             InstanceEvent::Reassigned { sequence, to } => {
                 self.leave(sequence, Leaving::Moved(to), now, effects);
             }
+            InstanceEvent::PrefixesLost => self.prefixes.clear(),
         }
     }
 
     fn on_arrived(
         &mut self,
-        id: SequenceId,
+        (id, prefix): (SequenceId, Option<Prefix>),
         [prompt, generated, cached]: [u32; 3],
         [now, due]: [Timestamp; 2],
         effects: &mut Vec<InstanceEffect>,
@@ -201,6 +224,7 @@ impl Instance {
             leaving: None,
             queued_at: now,
             due,
+            prefix: prefix.filter(|prefix| prefix.tokens <= prompt),
         };
         if self.is_too_long(prompt.saturating_add(generated)) {
             self.drop_too_long(id, effects);
@@ -235,6 +259,12 @@ impl Instance {
         for sequence in &mut self.running {
             if sequence.in_step > 0 {
                 let gives = sequence.gives_token(sequence.in_step, &self.spec);
+                // The driver may have left a cancelled sequence out of the step.
+                if sequence.leaving != Some(Leaving::Cancelled)
+                    && let Some(prefix) = sequence.completed_prefix(sequence.in_step)
+                {
+                    self.prefixes.insert(prefix);
+                }
                 sequence.computed += sequence.in_step;
                 sequence.generated += u32::from(gives);
                 generated += u32::from(gives);
@@ -362,6 +392,8 @@ impl Instance {
             tokens: 0,
             prompt_tokens: 0,
             expected: Span::ZERO,
+            reused: Vec::new(),
+            kept: Vec::new(),
         };
         let mut has_prompt = false;
         let evicted = self.take_running(&mut step, &mut has_prompt, now, effects);
@@ -431,7 +463,10 @@ impl Instance {
         {
             // The last token is computed here even if all are cached: that gives the next token.
             let target = first.tokens();
-            let computed = first.cached.min(target - u32::from(self.spec.prompt_gives_token));
+            let held = self.prefixes.tokens_of(first.prefix);
+            let most = target - u32::from(self.spec.prompt_gives_token);
+            let computed = first.cached.max(held).min(most);
+            let reused = if held > first.cached { computed } else { 0 };
             let pending = (target - computed).max(1);
             let tokens = pending.min(self.spec.max_step_tokens - step.tokens);
             // Enough blocks for all its tokens, so that it is not evicted before it generates.
@@ -445,8 +480,23 @@ impl Instance {
             (sequence.target, sequence.computed) = (target, computed);
             self.monitor.on_joined(now.since(sequence.queued_at));
             self.stats.joined += 1;
+            if reused > 0 {
+                self.reuse_prefix(&sequence, reused, step);
+            }
             self.running.push(sequence);
             self.add_part(self.running.len() - 1, tokens, blocks, step, has_prompt);
+        }
+    }
+
+    /// A sequence that joins takes so many tokens of its prompt from the cache of prefixes.
+    fn reuse_prefix(&mut self, sequence: &Sequence, tokens: u32, step: &mut Step) {
+        self.stats.reused += u64::from(tokens);
+        step.reused.push(PrefixUse {
+            sequence: sequence.id,
+            tokens,
+        });
+        if let Some(prefix) = sequence.prefix {
+            self.prefixes.touch(prefix);
         }
     }
 
@@ -470,5 +520,13 @@ impl Instance {
             gives_token: sequence.gives_token(tokens, &self.spec),
         });
         sequence.in_step = tokens;
+        if let Some(prefix) = sequence.completed_prefix(tokens)
+            && self.prefixes.wants(prefix)
+        {
+            step.kept.push(PrefixUse {
+                sequence: sequence.id,
+                tokens: prefix.tokens,
+            });
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 use weir_types::{SequenceId, StreamId};
 
-use crate::queue::tie_break::uniform_hash;
+use crate::queue::tie_break::{GOLDEN_GAMMA, uniform_hash};
 
 /// Source of expected lengths: `length` of `[policy]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -20,7 +20,8 @@ pub enum LengthSource {
     /// objects found in a frame, and is longer the more there are.
     Stream,
     /// Prediction by nets from the prompt, one for each tier of lengths, under a gate (GoodServe 3.2). The
-    /// nets run beside the policy, and the prediction comes with the request; without one, as `Mean`.
+    /// nets run beside the policy, and the prediction comes with the request, and again with steps if the nets
+    /// read the text so far; without one, as `Mean`.
     Experts,
     /// Prediction by a single net, otherwise as `Experts`.
     Single,
@@ -65,6 +66,20 @@ pub fn emulated_prediction(length: u32, seed: u64, error: f64) -> u32 {
     (f64::from(length) * (error * normal).exp())
         .round()
         .clamp(1.0, MAX_PREDICTED) as u32
+}
+
+/// Emulated prediction of the tokens that an emulated sequence still generates after `generated` ones. It errs
+/// by the same factor as the first prediction, of fewer tokens.
+#[must_use]
+pub fn emulated_remaining((seed, max_tokens): (u64, u32), generated: u32, error: f64) -> u32 {
+    let remaining = emulated_length(seed, max_tokens).saturating_sub(generated);
+    emulated_prediction(remaining.max(1), seed_after(seed, generated), error)
+}
+
+/// Seed of the prediction that is made after so many tokens.
+#[must_use]
+pub fn seed_after(seed: u64, generated: u32) -> u64 {
+    seed ^ u64::from(generated).wrapping_mul(GOLDEN_GAMMA)
 }
 
 /// Salt of the hashes for emulated predictions.
@@ -266,6 +281,24 @@ mod tests {
                 variance.sqrt()
             );
         }
+    }
+
+    #[test]
+    fn emulated_predictions_are_closer_the_more_tokens_there_are() {
+        let error_after = |fraction: f64| {
+            let errors = (0..2_000).map(|seed| {
+                let length = emulated_length(seed, 1_000);
+                let generated = (fraction * f64::from(length)) as u32;
+                let total = generated + emulated_remaining((seed, 1_000), generated, 0.4);
+                f64::from(total.abs_diff(length))
+            });
+            errors.sum::<f64>() / 2_000.0
+        };
+        let [first, half, late] = [0.0, 0.5, 0.9].map(error_after);
+        assert!(half < 0.6 * first && late < 0.3 * half, "{first} {half} {late}");
+        let length = emulated_length(7, 1_000);
+        let is_exact = |generated| generated + emulated_remaining((7, 1_000), generated, 0.0) == length;
+        assert!((0..length).all(is_exact));
     }
 
     #[test]

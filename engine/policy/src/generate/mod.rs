@@ -3,7 +3,8 @@
 //! Batching is continuous: a sequence joins and leaves at any step. A step first takes running sequences in
 //! the order in which they joined, each with one token or the next chunk of its prompt. Then it takes waiting
 //! ones in order, while the step has tokens and the cache has blocks left. If blocks run out, the sequence
-//! that joined last returns to the front of the queue and is computed again. `Instance` decides this; `route`
+//! that joined last returns to the front of the queue and is computed again. A prompt whose beginning the
+//! instance holds from an earlier one is computed from there on (`prefixes`). `Instance` decides this; `route`
 //! decides which instance a sequence goes to.
 
 mod api;
@@ -12,6 +13,7 @@ mod finish;
 mod instance;
 pub(crate) mod length;
 mod monitor;
+mod prefixes;
 mod sequence;
 mod sequence_stats;
 #[cfg(test)]
@@ -21,7 +23,8 @@ pub use api::{InstanceEffect, InstanceEvent, InstanceSpec, InstanceSpecError, St
 pub use blocks::BlockPool;
 pub use finish::FinishEstimate;
 pub use instance::{Instance, InstanceStats};
-pub use length::{LengthSource, emulated_length, emulated_prediction};
+pub use length::{LengthSource, emulated_length, emulated_prediction, emulated_remaining, seed_after};
 pub use monitor::InstanceState;
+pub use prefixes::{PREFIX_BLOCK_TOKENS, Prefix, PrefixCache, PrefixFinder, PrefixUse};
 pub(crate) use sequence_stats::Expectation;
 pub use sequence_stats::{SequenceReport, SequenceStats};

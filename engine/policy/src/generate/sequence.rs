@@ -3,6 +3,7 @@
 use weir_types::{InstanceId, SequenceId, Timestamp};
 
 use super::api::InstanceSpec;
+use super::prefixes::Prefix;
 
 /// Pending removal of a sequence that a step still uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub(super) struct Sequence {
     pub(super) queued_at: Timestamp,
     /// Time by which it is ordered while it waits.
     pub(super) due: Timestamp,
+    /// Beginning that its prompt shares with others.
+    pub(super) prefix: Option<Prefix>,
 }
 
 impl Sequence {
@@ -61,6 +64,13 @@ impl Sequence {
         } else {
             reached > self.target
         }
+    }
+
+    /// Prefix of its prompt, if a step with so many of its tokens computes the last of that.
+    pub(super) fn completed_prefix(&self, tokens: u32) -> Option<Prefix> {
+        let reached = self.computed + tokens;
+        self.prefix
+            .filter(|prefix| (self.computed + 1..=reached).contains(&prefix.tokens))
     }
 
     /// Forgets the cache of the sequence.

@@ -21,6 +21,7 @@ fn spec(prompt_gives_token: bool) -> InstanceSpec {
         block_tokens: 4,
         reserve_blocks: 1,
         prompt_gives_token,
+        prefix_tokens: 0,
     }
 }
 
@@ -31,6 +32,7 @@ fn arrived(sequence: u64, prompt: u32) -> InstanceEvent {
         generated: 0,
         cached: 0,
         due: Timestamp::ZERO,
+        prefix: None,
     }
 }
 
@@ -235,11 +237,45 @@ fn a_sequence_that_came_with_its_cache_generates_at_once() {
         generated: 5,
         cached: 34,
         due: Timestamp::ZERO,
+        prefix: None,
     });
     let step = driven.step.clone().unwrap();
     assert_eq!((step.tokens, step.prompt_tokens), (1, 0));
     driven.run();
     assert_eq!(driven.ended, [1]);
+}
+
+#[test]
+fn shared_prefix_is_computed_once_while_it_is_held() {
+    let mut driven = Driven::new(InstanceSpec {
+        prefix_tokens: 16,
+        ..spec(true)
+    });
+    let computed = |driven: &mut Driven, sequence: u64, id: u64| {
+        driven.open.insert(sequence, (0, 1));
+        driven.event(InstanceEvent::Arrived {
+            sequence: SequenceId(sequence),
+            prompt: 20,
+            generated: 0,
+            cached: 0,
+            due: Timestamp::ZERO,
+            prefix: Some(Prefix { id, tokens: 12 }),
+        });
+        let (mut tokens, mut kept) = (0, 0);
+        while let Some(step) = driven.step.clone() {
+            tokens += step.tokens;
+            kept += step.kept.len();
+            driven.run();
+        }
+        (tokens, kept)
+    };
+    // There is room for one of the two prefixes.
+    let found =
+        [(1, 7), (2, 7), (3, 8), (4, 7), (5, 7)].map(|(sequence, id)| computed(&mut driven, sequence, id));
+    assert_eq!(found, [(20, 1), (8, 0), (20, 1), (20, 1), (8, 0)]);
+    driven.event(InstanceEvent::PrefixesLost);
+    assert_eq!(computed(&mut driven, 6, 7), (20, 1));
+    assert_eq!(driven.instance.stats().reused, 24);
 }
 
 #[test]

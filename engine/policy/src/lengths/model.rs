@@ -1,16 +1,21 @@
-//! Nets of one model, and their features of a prompt: the number of its tokens of each kind, and of all its
-//! tokens.
+//! Nets of one model, and their features of a text: the number of its tokens of each kind, and of the prompt's
+//! tokens; TF-IDF of its terms, if there are any; and the number of tokens that were generated, if the nets were
+//! trained on texts so far.
 //!
 //! ```text
-//! h = (ln(1 + tokens of kind 1), .., ln(1 + tokens of kind n), ln(1 + tokens))        length = exp(y(h))
+//! h = (ln(1 + tokens of kind 1), .., ln(1 + tokens of kind n), ln(1 + tokens of the prompt),
+//!      TF-IDF of term 1, .., TF-IDF of term m, ln(1 + generated))                     length = exp(y(h))
 //! ```
+//!
+//! The text is the prompt. With `so_far` it is the prompt and what was generated after it, and `y` is the
+//! logarithm of the length that remains.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Experts, Net};
+use super::{Experts, Net, Term, Terms, TermsError};
 use crate::generate::LengthSource;
 use crate::generate::length::MAX_PREDICTED;
 
@@ -25,6 +30,17 @@ pub enum LengthNetsError {
         /// Number of inputs of a net.
         inputs: usize,
     },
+    /// The number of features, with terms and tokens so far, differs from the nets' inputs.
+    #[error("a text has {features} features, and the nets take {inputs}: train them again")]
+    Features {
+        /// Number of features: kinds, tokens of the prompt, terms and tokens so far.
+        features: usize,
+        /// Number of inputs of a net.
+        inputs: usize,
+    },
+    /// The terms cannot be used.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
     /// A token is listed in two kinds.
     #[error("token {0} is listed twice in `kinds`: it is of one kind")]
     Twice(u32),
@@ -36,6 +52,12 @@ pub enum LengthNetsError {
 struct Parts {
     /// Tokens of each kind, which are counted together.
     kinds: Vec<Vec<u32>>,
+    /// Tokens with a feature of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    terms: Vec<Term>,
+    /// Whether the nets were trained on prompts with what was generated so far.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    so_far: bool,
     single: Net,
     experts: Experts,
 }
@@ -46,6 +68,7 @@ struct Parts {
 pub struct LengthNets {
     parts: Parts,
     kind_of: BTreeMap<u32, usize>,
+    terms: Terms,
 }
 
 impl TryFrom<Parts> for LengthNets {
@@ -53,11 +76,16 @@ impl TryFrom<Parts> for LengthNets {
 
     fn try_from(parts: Parts) -> Result<Self, LengthNetsError> {
         let kinds = parts.kinds.len();
+        let features = kinds + 1 + parts.terms.len() + usize::from(parts.so_far);
         for inputs in [parts.single.inputs(), parts.experts.inputs()] {
-            if inputs != kinds + 1 {
-                return Err(LengthNetsError::Inputs { kinds, inputs });
+            if inputs != features {
+                return Err(match features == kinds + 1 {
+                    true => LengthNetsError::Inputs { kinds, inputs },
+                    false => LengthNetsError::Features { features, inputs },
+                });
             }
         }
+        let terms = Terms::new(parts.terms.clone())?;
         let mut kind_of = BTreeMap::new();
         for (kind, tokens) in parts.kinds.iter().enumerate() {
             for token in tokens {
@@ -66,7 +94,11 @@ impl TryFrom<Parts> for LengthNets {
                 }
             }
         }
-        Ok(Self { parts, kind_of })
+        Ok(Self {
+            parts,
+            kind_of,
+            terms,
+        })
     }
 }
 
@@ -80,24 +112,46 @@ impl LengthNets {
     /// Number of tokens expected after this prompt; `None` if the source of lengths is not a net.
     #[must_use]
     pub fn predict(&self, source: LengthSource, prompt: &[u32]) -> Option<u32> {
-        let log = match source {
-            LengthSource::Experts => self.parts.experts.log_length(&self.features(prompt)),
-            LengthSource::Single => *self.parts.single.run(&self.features(prompt)).first()?,
-            LengthSource::Mean | LengthSource::History | LengthSource::Stream => return None,
-        };
-        Some(f64::from(log).exp().round().clamp(1.0, MAX_PREDICTED) as u32)
+        self.run(source, prompt, &[])
     }
 
-    fn features(&self, prompt: &[u32]) -> Vec<f32> {
+    /// Number of tokens expected after this prompt and the tokens `generated` so far. `None` if the source of
+    /// lengths is not a net, or the nets were trained on prompts alone.
+    #[must_use]
+    pub fn predict_again(&self, source: LengthSource, prompt: &[u32], generated: &[u32]) -> Option<u32> {
+        if !self.parts.so_far {
+            return None;
+        }
+        self.run(source, prompt, generated)
+    }
+
+    fn run(&self, source: LengthSource, prompt: &[u32], generated: &[u32]) -> Option<u32> {
+        let log = match source {
+            LengthSource::Experts => self.parts.experts.log_length(&self.features(prompt, generated)),
+            LengthSource::Single => *self.parts.single.run(&self.features(prompt, generated)).first()?,
+            LengthSource::Mean | LengthSource::History | LengthSource::Stream => return None,
+        };
+        // Large weights may overflow within a net.
+        let log = Some(f64::from(log)).filter(|log| !log.is_nan())?;
+        Some(log.exp().round().clamp(1.0, MAX_PREDICTED) as u32)
+    }
+
+    fn features(&self, prompt: &[u32], generated: &[u32]) -> Vec<f32> {
         let mut counts = vec![0_u32; self.parts.kinds.len() + 1];
-        for kind in prompt.iter().filter_map(|token| self.kind_of.get(token)) {
+        let text = || prompt.iter().chain(generated);
+        for kind in text().filter_map(|token| self.kind_of.get(token)) {
             counts[*kind] += 1;
         }
         if let Some(all) = counts.last_mut() {
             *all = prompt.len() as u32;
         }
-        let logarithms = counts.iter().map(|count| f64::from(*count).ln_1p() as f32);
-        logarithms.collect()
+        let logarithm = |count: u32| f64::from(count).ln_1p() as f32;
+        let mut features: Vec<f32> = counts.into_iter().map(logarithm).collect();
+        features.extend(self.terms.features(text().copied()));
+        if self.parts.so_far {
+            features.push(logarithm(generated.len() as u32));
+        }
+        features
     }
 }
 
@@ -111,6 +165,8 @@ mod tests {
     fn parts() -> Parts {
         Parts {
             kinds: vec![vec![5, 7], vec![3]],
+            terms: Vec::new(),
+            so_far: false,
             single: net(&[1.0, 0.0, 0.0], &[0.0]),
             experts: Experts::new(net(&[0.0; 3], &[0.0]), vec![net(&[0.0, 1.0, 0.0], &[0.0])]).unwrap(),
         }
@@ -141,6 +197,70 @@ mod tests {
             let nets = LengthNets::try_from(nets).unwrap();
             assert_eq!(nets.predict(LengthSource::Single, &[5]), Some(length));
         }
+    }
+
+    /// Nets with one kind, the token 5; one term, the token 8; and the tokens so far: `single` gives the
+    /// exponential of the term's feature, `experts` one more than the tokens so far.
+    fn so_far() -> Parts {
+        let of = |weights: &[f32; 4]| net(weights, &[0.0]);
+        Parts {
+            kinds: vec![vec![5]],
+            terms: vec![Term { token: 8, idf: 2.0 }],
+            so_far: true,
+            single: of(&[0.0, 0.0, 3.0, 0.0]),
+            experts: Experts::new(of(&[0.0; 4]), vec![of(&[0.0, 0.0, 0.0, 1.0])]).unwrap(),
+        }
+    }
+
+    #[test]
+    fn lengths_are_predicted_again_from_terms_and_tokens_so_far() {
+        let nets = LengthNets::try_from(so_far()).unwrap();
+        let again = |generated: &[u32]| {
+            [LengthSource::Single, LengthSource::Experts].map(|by| nets.predict_again(by, &[5, 6], generated))
+        };
+        assert_eq!(again(&[]), [Some(1), Some(1)]);
+        // The feature of the only term is 1 once the text has it: exp(3) is 20.1.
+        assert_eq!(again(&[1, 8, 2]), [Some(20), Some(4)]);
+        assert_eq!(nets.predict(LengthSource::Single, &[5, 8]), Some(20));
+        assert_eq!(nets.predict_again(LengthSource::Mean, &[5], &[8]), None);
+        let text = serde_json::to_string(&nets).unwrap();
+        assert_eq!(serde_json::from_str::<LengthNets>(&text).unwrap(), nets);
+        let of_prompts = LengthNets::try_from(parts()).unwrap();
+        assert_eq!(of_prompts.predict_again(LengthSource::Single, &[5], &[8]), None);
+    }
+
+    #[test]
+    fn output_that_is_no_number_is_no_prediction() {
+        let overflows = Parts {
+            single: net(&[f32::MAX, -f32::MAX, 0.0], &[0.0]),
+            ..parts()
+        };
+        let nets = LengthNets::try_from(overflows).unwrap();
+        let prompt = [[5_u32; 20], [3; 20]].concat();
+        assert_eq!(nets.predict(LengthSource::Single, &prompt), None);
+        assert_eq!(nets.predict(LengthSource::Experts, &prompt), Some(21));
+    }
+
+    #[test]
+    fn nets_without_inputs_for_terms_are_refused() {
+        let fewer = Parts {
+            terms: Vec::new(),
+            ..so_far()
+        };
+        let error = LengthNetsError::Features {
+            features: 3,
+            inputs: 4,
+        };
+        assert_eq!(LengthNets::try_from(fewer).map(|_| ()), Err(error));
+        let twice = Parts {
+            kinds: Vec::new(),
+            terms: vec![Term { token: 8, idf: 2.0 }; 2],
+            ..so_far()
+        };
+        assert_eq!(
+            LengthNets::try_from(twice).map(|_| ()),
+            Err(LengthNetsError::Terms(TermsError::Twice(8)))
+        );
     }
 
     #[test]

@@ -4,16 +4,7 @@ use serde::{Deserialize, Serialize};
 use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 
 use super::transfer::Transfer;
-use crate::generate::InstanceState;
-
-/// A beginning that several prompts share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prefix {
-    /// Identifies the prefix: a hash of its tokens, or of the template that it comes from.
-    pub id: u64,
-    /// Number of tokens of the prefix.
-    pub tokens: u32,
-}
+use crate::generate::{InstanceState, Prefix};
 
 /// A fact about sequences or instances.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -40,6 +31,13 @@ pub enum RouteEvent {
         generated: u32,
         /// Number of tokens that it is still expected to generate.
         expected: u32,
+    },
+    /// The length of a sequence was predicted again, from its text so far.
+    Predicted {
+        /// Sequence whose length was predicted.
+        sequence: SequenceId,
+        /// Number of tokens that it is predicted to have generated when it ends.
+        total: u32,
     },
     /// A sequence has arrived on the instance that it was to move to.
     Moved {
@@ -68,6 +66,11 @@ pub enum RouteEvent {
         /// Measured step times, queue and free memory.
         state: InstanceState,
     },
+    /// An instance has lost the prefixes in its cache, and nothing else.
+    PrefixesLost {
+        /// Instance whose cache of prefixes is empty.
+        instance: InstanceId,
+    },
     /// An instance is lost; its sequences are routed again.
     Down {
         /// Instance that gets no more sequences.
@@ -90,7 +93,7 @@ pub enum RouteEffect {
         sequence: SequenceId,
         /// Instance that runs it.
         to: InstanceId,
-        /// Number of tokens of its prompt that should be in the cache there.
+        /// Number of tokens of its prompt that are expected to be in the cache there when it joins.
         reused: u32,
         /// Expected time until its last token.
         estimate: Span,

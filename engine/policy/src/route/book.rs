@@ -327,6 +327,14 @@ impl Book {
         }
     }
 
+    /// The length of a sequence was predicted again.
+    pub(super) fn on_predicted(&mut self, id: SequenceId, belief: Belief) {
+        if let Some(booked) = self.sequences.iter_mut().find(|booked| booked.id == id) {
+            booked.belief = belief;
+            self.found = None;
+        }
+    }
+
     /// A sequence left the instance; if it ran, the waiting one with the earliest deadline gets its place.
     pub(super) fn remove(&mut self, id: SequenceId, now: Timestamp) {
         let Some(index) = self.sequences.iter().position(|booked| booked.id == id) else {

@@ -32,7 +32,7 @@ mod weir;
 #[cfg(test)]
 mod weir_tests;
 
-pub use api::{Prefix, RouteEffect, RouteEvent};
+pub use api::{RouteEffect, RouteEvent};
 pub use just_enough::{JustEnough, Moves};
 pub use lowest_tokens::LowestTokens;
 pub use most_free::MostFree;
@@ -41,3 +41,5 @@ pub use router::{Router, RouterSpec, RouterSpecError};
 pub use rule::RouteRule;
 pub use transfer::{Link, MoveCost, Transfer, TransferCost};
 pub use weir::Weir;
+
+pub use crate::generate::Prefix;

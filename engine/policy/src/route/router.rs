@@ -8,13 +8,13 @@ use weir_types::invariant;
 use weir_types::invariant::Kind;
 use weir_types::{DropReason, InstanceId, SequenceId, Span, Timestamp};
 
-use super::api::{Prefix, RouteEffect, RouteEvent};
+use super::api::{RouteEffect, RouteEvent};
 use super::book::Booked;
 use super::rule::RouteRule;
 use super::transfer::MoveCost;
 use super::view::{Cluster, Demand, View};
 use super::weir::{Bookings, Finish, Verdict};
-use crate::generate::{InstanceSpec, InstanceSpecError, InstanceState};
+use crate::generate::{InstanceSpec, InstanceSpecError, InstanceState, Prefix};
 
 /// A router and its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ struct Routed {
     prefix: Option<Prefix>,
     generated: u32,
     expected: u32,
-    /// Tokens that it was expected to have in all when it arrived.
+    /// Tokens that it is predicted to have in all: when it arrived, or from its text so far.
     predicted: u32,
     /// Number of the sequence in `Bookings`, in order of arrival.
     number: u64,
@@ -201,6 +201,15 @@ impl Router {
                 generated,
                 expected,
             } => self.on_progressed(sequence, generated, expected, now, effects),
+            RouteEvent::Predicted { sequence, total } => {
+                if let Some(routed) = self.sequences.get_mut(&sequence) {
+                    routed.predicted = total;
+                    routed.expected = total.saturating_sub(routed.generated).max(1);
+                    if let Some(bookings) = &mut self.bookings {
+                        bookings.on_predicted(sequence, routed.instance, total);
+                    }
+                }
+            }
             RouteEvent::Moved { sequence } => {
                 if let Some(routed) = self.sequences.get_mut(&sequence) {
                     routed.is_moving = false;
@@ -209,6 +218,11 @@ impl Router {
             RouteEvent::Ended { sequence, generated } => self.on_ended(sequence, generated, now),
             RouteEvent::Dropped { sequence, generated } => self.on_dropped(sequence, generated, now),
             RouteEvent::Reported { instance, state } => self.on_reported(instance, state, now, effects),
+            RouteEvent::PrefixesLost { instance } => {
+                if let Some(view) = self.cluster.instances.get_mut(instance.index()) {
+                    view.prefixes.clear();
+                }
+            }
             RouteEvent::Down { instance } => self.on_down(instance, now, effects),
             RouteEvent::Up { instance } => {
                 if let Some(view) = self.cluster.instances.get_mut(instance.index())

@@ -25,6 +25,7 @@ fn spec(step_ms: u64, blocks: u32) -> InstanceSpec {
         block_tokens: 16,
         reserve_blocks: 0,
         prompt_gives_token: true,
+        prefix_tokens: 10_000,
     }
 }
 
@@ -206,6 +207,15 @@ fn prompts_that_begin_alike_go_where_the_beginning_is_cached() {
     }
     // If less than half of the prompt is cached, the load decides.
     assert_ne!(routed(&mut router, arrived(3, 40), 0), first);
+    let lost = RouteEvent::PrefixesLost {
+        instance: InstanceId(first),
+    };
+    effects(&mut router, lost, 0);
+    match effects(&mut router, arrived(4, 80), 0).as_slice() {
+        [RouteEffect::Route { to, reused, .. }] if to.0 == first => assert_eq!(*reused, 0),
+        [RouteEffect::Route { .. }] => {}
+        other => panic!("it is routed: {other:?}"),
+    }
 }
 
 #[test]

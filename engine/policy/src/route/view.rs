@@ -1,17 +1,10 @@
 //! The router's knowledge of each instance: reports, and work assigned since.
 
-use std::collections::VecDeque;
-
 use weir_types::{InstanceId, Span, Timestamp};
 
-use super::api::Prefix;
 use super::recent::Recent;
 use super::transfer::{Arriving, MoveCost, Transfer};
-use crate::generate::{InstanceSpec, InstanceState};
-
-/// Maximum number of prefixes assumed to be in an instance's cache, the latest ones. The instance may have
-/// evicted them for lack of blocks.
-const MAX_PREFIXES: usize = 256;
+use crate::generate::{InstanceSpec, InstanceState, Prefix, PrefixCache};
 
 /// One sequence that needs an instance.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +46,9 @@ pub(super) struct View {
     pub(super) tokens: Recent,
     /// Seconds of work routed there within the window of rule `prefix`.
     pub(super) work_s: Recent,
-    /// Prefixes assumed to be in the cache, the latest first.
-    prefixes: VecDeque<Prefix>,
+    /// Prefixes assumed to be in the cache: those of sequences that were routed there, by the rule by which the
+    /// instance evicts.
+    pub(super) prefixes: PrefixCache,
 }
 
 /// Window of rule `lowest-tokens`: tokens per minute.
@@ -84,7 +78,7 @@ impl View {
             prompts_since: 0,
             tokens: Recent::new(TOKENS_WINDOW),
             work_s: Recent::new(WORK_WINDOW),
-            prefixes: VecDeque::new(),
+            prefixes: PrefixCache::new(spec.prefix_tokens),
             spec,
         }
     }
@@ -102,9 +96,7 @@ impl View {
 
     /// Number of tokens of a prompt that should be in the cache.
     pub(super) fn reused(&self, prefix: Option<Prefix>) -> u32 {
-        let Some(prefix) = prefix else { return 0 };
-        let known = self.prefixes.iter().find(|known| known.id == prefix.id);
-        known.map_or(0, |known| known.tokens.min(prefix.tokens))
+        self.prefixes.tokens_of(prefix)
     }
 
     /// Arrival of a sequence on this instance: the tokens computed here, and the delay on the link.
@@ -118,13 +110,6 @@ impl View {
                 delay_s: 0.0,
             },
         }
-    }
-
-    /// A prompt with this prefix was routed here.
-    pub(super) fn on_prefix(&mut self, prefix: Prefix) {
-        self.prefixes.retain(|known| known.id != prefix.id);
-        self.prefixes.push_front(prefix);
-        self.prefixes.truncate(MAX_PREFIXES);
     }
 
     /// `T = q + p (in - reused) + d out` (equation 2), in seconds.
@@ -194,7 +179,7 @@ impl View {
         self.prompts_since = self.prompts_since.saturating_add(prompt);
         self.blocks_since += self.spec.blocks_of(demand.prompt);
         if let Some(prefix) = demand.prefix {
-            self.on_prefix(prefix);
+            self.prefixes.insert(prefix);
         }
     }
 }

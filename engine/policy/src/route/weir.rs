@@ -357,6 +357,13 @@ impl Bookings {
         self.beliefs.on_tokens(number, generated, false);
     }
 
+    /// A sequence on an instance is predicted to have so many tokens in all. Errors are learned from first
+    /// predictions alone, so the chances of later ones, which are closer, are understated.
+    pub(super) fn on_predicted(&mut self, id: SequenceId, on: InstanceId, total: u32) {
+        let belief = self.beliefs.belief(total);
+        self.books[on.index()].on_predicted(id, belief);
+    }
+
     pub(super) fn on_left(&mut self, id: SequenceId, from: InstanceId, now: Timestamp) {
         self.books[from.index()].remove(id, now);
     }

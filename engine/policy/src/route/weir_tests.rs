@@ -30,6 +30,7 @@ fn spec(step_ms: u64) -> InstanceSpec {
         block_tokens: 16,
         reserve_blocks: 0,
         prompt_gives_token: true,
+        prefix_tokens: 10_000,
     }
 }
 
@@ -114,6 +115,27 @@ fn none_is_put_where_another_would_be_late_for_it() {
         matches!(slow.as_slice(), [RouteEffect::Route { to, .. }] if to.0 == 1),
         "{slow:?}"
     );
+}
+
+#[test]
+fn prediction_from_the_text_so_far_replaces_the_first_one() {
+    let mut router = router();
+    effects(&mut router, arrived(1, 100, 15_000), 10_000);
+    let predicted = RouteEvent::Predicted {
+        sequence: SequenceId(1),
+        total: 1_000,
+    };
+    assert_eq!(effects(&mut router, predicted, 12_000), []);
+    let progressed = RouteEvent::Progressed {
+        sequence: SequenceId(1),
+        generated: 50,
+        expected: 950,
+    };
+    let dropped = effects(&mut router, progressed, 12_000);
+    let [RouteEffect::Drop { from, .. }] = dropped.as_slice() else {
+        panic!("no instance can finish it in time: {dropped:?}");
+    };
+    assert_eq!(*from, Some(InstanceId(0)));
 }
 
 #[test]

@@ -194,9 +194,14 @@ struct Open {
     is_open: bool,
 }
 
+/// Predictor of the number of tokens that a request still generates, by its index and the number that it has
+/// generated.
+pub type Predict<'a> = &'a dyn Fn(usize, u32) -> Option<u32>;
+
 struct World<'a> {
     cluster: &'a GenerateCluster,
     requests: &'a [GenerateRequest],
+    predict: Predict<'a>,
     drivers: Vec<InstanceDriver>,
     router: Router,
     lengths: Lengths,
@@ -220,6 +225,19 @@ pub fn simulate_cluster(
     cluster: &GenerateCluster,
     requests: &[GenerateRequest],
 ) -> Result<GenerateResult, GenerateClusterError> {
+    simulate_predicted(cluster, requests, &|_, _| None)
+}
+
+/// The same with a predictor beside the router that reads the text so far. If it returns `None`, the cluster's
+/// rule for lengths applies.
+///
+/// # Errors
+/// As [`simulate_cluster`].
+pub fn simulate_predicted(
+    cluster: &GenerateCluster,
+    requests: &[GenerateRequest],
+    predict: Predict<'_>,
+) -> Result<GenerateResult, GenerateClusterError> {
     let drivers: Result<Vec<_>, _> = cluster
         .instances
         .iter()
@@ -229,6 +247,7 @@ pub fn simulate_cluster(
     let mut world = World {
         cluster,
         requests,
+        predict,
         drivers: drivers?,
         router: Router::new(cluster.router_spec(), cluster.instances.clone())?,
         lengths: Lengths::new(cluster.lengths, cluster.prior_length, cluster.seed),
@@ -287,13 +306,13 @@ impl World<'_> {
             RouteEffect::Route {
                 sequence,
                 to,
-                reused,
                 estimate,
+                ..
             } => {
                 let number = sequence.index();
                 self.outcomes[number].estimate = estimate;
                 self.open[number].instance = to.index();
-                self.open[number].cached = reused;
+                self.open[number].cached = 0;
                 self.place(number);
             }
             RouteEffect::Move {
@@ -332,6 +351,7 @@ impl World<'_> {
             cached: open.cached,
             length: request.length,
             due,
+            prefix: request.prefix,
         });
         self.touched.push(open.instance);
     }
@@ -352,7 +372,8 @@ impl World<'_> {
     fn on_arrives(&mut self, number: usize) {
         let (sequence, request) = (SequenceId(number as u64), self.requests[number]);
         self.open[number].is_open = true;
-        let expected = self.lengths.rest(sequence, request.lengths(), 0);
+        let predicted = (self.predict)(number, 0).map(|rest| rest.max(1));
+        let expected = predicted.unwrap_or_else(|| self.lengths.rest(sequence, request.lengths(), 0));
         self.outcomes[number].expected = expected;
         self.route(RouteEvent::Arrived {
             sequence,
@@ -400,11 +421,7 @@ impl World<'_> {
                     self.outcomes[number].first = Some(self.now - request.at);
                 }
                 if tokens % self.cluster.router.check_tokens == 0 && tokens < request.length {
-                    self.route(RouteEvent::Progressed {
-                        sequence,
-                        generated: tokens,
-                        expected: self.lengths.rest(sequence, request.lengths(), tokens),
-                    });
+                    self.on_checked(sequence, tokens);
                 }
             }
             SequenceNews::Finished(sequence) => {
@@ -427,6 +444,25 @@ impl World<'_> {
                 self.queue.push(self.now + took, Due::Moved(number));
             }
         }
+    }
+
+    /// A sequence has so many tokens, after which its length is predicted again and it is checked.
+    fn on_checked(&mut self, sequence: SequenceId, generated: u32) {
+        let number = sequence.index();
+        let predicted = (self.predict)(number, generated).map(|rest| rest.max(1));
+        if let Some(rest) = predicted {
+            self.route(RouteEvent::Predicted {
+                sequence,
+                total: generated.saturating_add(rest),
+            });
+        }
+        let lengths = self.requests[number].lengths();
+        let expected = predicted.unwrap_or_else(|| self.lengths.rest(sequence, lengths, generated));
+        self.route(RouteEvent::Progressed {
+            sequence,
+            generated,
+            expected,
+        });
     }
 
     fn on_ended(&mut self, sequence: SequenceId, dropped: Option<DropReason>) {

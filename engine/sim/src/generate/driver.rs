@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_policy::generate::{Instance, InstanceEffect, InstanceEvent, InstanceSpec, InstanceSpecError, Step};
+use weir_policy::route::Prefix;
 use weir_types::{DropReason, InstanceId, SequenceId, StepProfile, Timestamp};
 
 /// Change of a sequence on an instance.
@@ -41,12 +42,14 @@ pub struct Placed {
     pub prompt: u32,
     /// Number of tokens that it generated on other instances.
     pub generated: u32,
-    /// Number of tokens whose cache is on this instance.
+    /// Number of tokens whose cache moved with it to this instance.
     pub cached: u32,
     /// Number of tokens that it generates in total.
     pub length: u32,
     /// Time by which waiting sequences are ordered, as in [`InstanceEvent::Arrived`].
     pub due: Timestamp,
+    /// Beginning that its prompt shares with others, which the instance may hold.
+    pub prefix: Option<Prefix>,
 }
 
 /// Tokens of one sequence: so far, and in all.
@@ -117,6 +120,7 @@ impl InstanceDriver {
             generated: placed.generated,
             cached: placed.cached,
             due: placed.due,
+            prefix: placed.prefix,
         });
     }
 

@@ -9,7 +9,7 @@ mod tests;
 
 pub use cluster::{
     GenerateCluster, GenerateClusterError, GenerateOutcome, GenerateRequest, GenerateResult, MoveBy,
-    MoveLink, simulate_cluster,
+    MoveLink, Predict, simulate_cluster, simulate_predicted,
 };
 pub use driver::{InstanceDriver, Placed, SequenceNews};
 pub use lengths::{LengthRule, Lengths};

@@ -115,6 +115,7 @@ pub fn published_instance(path: &Path, max_step_tokens: Option<u32>) -> Result<I
         reserve_blocks: published.num_watermark_blocks,
         // The vLLM that was measured gives the first token a step after the prompt's last chunk.
         prompt_gives_token: false,
+        prefix_tokens: 0,
     };
     match spec.check() {
         Ok(()) => Ok(spec),

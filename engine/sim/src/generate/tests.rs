@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use weir_policy::generate::InstanceSpec;
-use weir_policy::route::{RouteRule, RouterSpec};
+use weir_policy::route::{JustEnough, Moves, Prefix, RouteRule, RouterSpec};
 use weir_types::{Span, StepCurve, StepProfile, Timestamp};
 
 use super::*;
@@ -24,6 +24,7 @@ fn instance(step_ms: u64, blocks: u32) -> InstanceSpec {
         block_tokens: 16,
         reserve_blocks: 1,
         prompt_gives_token: true,
+        prefix_tokens: 0,
     }
 }
 
@@ -62,6 +63,53 @@ fn a_sequence_alone_takes_its_steps() {
     // The fastest: a prompt of 64 tokens in 6 ms gives the first, nine more take 2 ms each.
     assert_eq!(outcome.first, Some(Span::from_millis(6)));
     assert_eq!(outcome.last, Some(Span::from_millis(24)));
+}
+
+#[test]
+fn second_prompt_with_the_same_beginning_has_its_first_token_earlier() {
+    let mut cluster = cluster(RouteRule::Earliest, MoveLink::TOKEN_IDS);
+    let requests = [5, 500].map(|at_ms| GenerateRequest {
+        prefix: Some(Prefix { id: 1, tokens: 48 }),
+        ..request(at_ms, 64, 10, 1_000)
+    });
+    let first_tokens = |cluster: &GenerateCluster| {
+        let result = simulate_cluster(cluster, &requests).unwrap();
+        let reused: u64 = result.instances.iter().map(|stats| stats.reused).sum();
+        (
+            [0, 1].map(|number: usize| result.requests[number].first.unwrap()),
+            reused,
+        )
+    };
+    let (without, reused) = first_tokens(&cluster);
+    assert_eq!((without[0], reused), (without[1], 0));
+    for instance in &mut cluster.instances {
+        instance.prefix_tokens = 48;
+    }
+    let (with, reused) = first_tokens(&cluster);
+    assert!(with[0] == without[0] && with[1] < with[0], "{with:?}");
+    assert_eq!(reused, 48);
+}
+
+#[test]
+fn length_predicted_again_moves_a_sequence_that_would_be_late() {
+    let rule = RouteRule::JustEnough(JustEnough {
+        moves: Moves::Better,
+        ..JustEnough::default()
+    });
+    let cluster = cluster(rule, MoveLink::TOKEN_IDS);
+    // 100 tokens are in time on each instance; 200 take the slowest 1.6 s.
+    let requests = [request(0, 10, 200, 1_200)];
+    let moves = |again: Option<u32>| {
+        let predict = |_: usize, generated: u32| match generated {
+            0..10 => Some(100),
+            _ => again.map(|total| total.saturating_sub(generated)),
+        };
+        let result = simulate_predicted(&cluster, &requests, &predict).unwrap();
+        (result.requests[0].moves > 0, result.in_time(&requests))
+    };
+    assert_eq!(moves(Some(200)), (true, 1));
+    // The mean of earlier sequences, of which there are none, is 40 tokens.
+    assert_eq!(moves(None), (false, 0));
 }
 
 proptest! {

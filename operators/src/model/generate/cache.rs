@@ -15,6 +15,24 @@ pub(super) struct SequenceCache {
     pub(super) data: Vec<Vec<f32>>,
 }
 
+impl SequenceCache {
+    /// Copies the cache of the first tokens; `None` if it has fewer.
+    pub(super) fn first(&self, tokens: usize, ports: &[CachePort]) -> Option<Self> {
+        if tokens > self.tokens {
+            return None;
+        }
+        let first = |(port, own): (&CachePort, &Vec<f32>)| {
+            let lines = own.chunks((self.tokens * port.inner).max(1));
+            let first = lines.flat_map(|line| &line[..tokens * port.inner]);
+            first.copied().collect::<Vec<f32>>()
+        };
+        Some(Self {
+            tokens,
+            data: ports.iter().zip(&self.data).map(first).collect(),
+        })
+    }
+}
+
 /// Columns of a row that hold tokens, in the order of the tokens: `[from, to)`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Spans(Vec<(usize, usize)>);

@@ -11,6 +11,7 @@ mod embedder;
 mod fuzz;
 mod portable;
 mod ports;
+mod prefixes;
 mod run;
 mod sampling;
 mod session;
@@ -83,6 +84,12 @@ const KEYS: &[KeySpec] = &[
         about: "tokens that the cache of a slot holds, of all sequences together; default max_sequences whole ones",
     },
     KeySpec {
+        name: "prefix_tokens",
+        kind: KeyKind::Integer { min: 0, max: 1 << 20 },
+        about: "tokens of beginnings that prompts share whose caches a slot stores, beside `cache_tokens`: a prompt that begins \
+                alike, in whole blocks of 16 tokens, is computed from there on; default 0, none",
+    },
+    KeySpec {
         name: "start_token",
         kind: KeyKind::Integer {
             min: -1,
@@ -138,6 +145,8 @@ pub(super) struct DecoderCore {
     tokenizer: Option<Tokenizer>,
     pub(super) stop_tokens: Vec<u32>,
     pub(super) limits: GenerativeLimits,
+    /// Tokens of shared prefixes that a session stores.
+    pub(super) prefix_tokens: u32,
 }
 
 impl DecoderCore {
@@ -154,6 +163,7 @@ impl DecoderCore {
             tokenizer: None,
             stop_tokens,
             limits,
+            prefix_tokens: 0,
         }
     }
 
@@ -251,6 +261,7 @@ impl GenerativeOnnx {
                     vocabulary: vocabulary as u32,
                     max_sequence_tokens: max_sequence_tokens as u32,
                 },
+                prefix_tokens: settings.number("prefix_tokens", 0.0) as u32,
             }),
             bytes,
             settings: settings.clone(),
@@ -352,6 +363,10 @@ impl GenerativeModel for GenerativeOnnx {
             number: Arc::as_ptr(&self.0.core).addr(),
             token_bytes: self.0.core.token_bytes() as u32,
         })
+    }
+
+    fn prefix_tokens(&self) -> u32 {
+        self.0.core.prefix_tokens
     }
 
     fn open(&self, device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {

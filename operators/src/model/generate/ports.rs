@@ -27,6 +27,19 @@ pub(super) struct CachePort {
 }
 
 impl CachePort {
+    /// A port with so many elements of one column before the past and behind it.
+    #[cfg(test)]
+    pub(super) fn with_sizes(outer: usize, inner: usize) -> Self {
+        Self {
+            input: String::new(),
+            output: String::new(),
+            dims: vec![0, outer, 0, inner],
+            past_axis: 2,
+            outer,
+            inner,
+        }
+    }
+
     /// For so many sequences with so much past.
     pub(super) fn shape(&self, rows: usize, columns: usize) -> Vec<usize> {
         let mut shape = self.dims.clone();

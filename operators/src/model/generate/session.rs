@@ -15,6 +15,7 @@ use weir_flow::{
 use super::DecoderCore;
 use super::cache::{Gathered, Past, Rows, SequenceCache};
 use super::embedder::Embedder;
+use super::prefixes::StoredPrefixes;
 use super::run::{RowTokens, RunInputs, RunOutput, RunPast};
 use super::sampling::next_token;
 use crate::model::runtime::OrtSession;
@@ -67,6 +68,7 @@ pub(in crate::model) struct DecoderSession {
     rows: Option<(Vec<Option<SequenceId>>, Rows)>,
     inputs: RunInputs,
     gathered: Gathered,
+    prefixes: StoredPrefixes,
 }
 
 impl DecoderSession {
@@ -77,6 +79,7 @@ impl DecoderSession {
         embedder: Option<Embedder>,
     ) -> Self {
         Self {
+            prefixes: StoredPrefixes::new(decoder.prefix_tokens as usize),
             decoder,
             session,
             embedder,
@@ -406,6 +409,46 @@ impl GenerativeSession for DecoderSession {
         };
         self.sequences.insert(id, sequence);
         Ok(computed as u32)
+    }
+
+    fn keep_prefix(&mut self, id: SequenceId, tokens: u32) {
+        let Some(sequence) = self.sequences.get(&id) else {
+            return;
+        };
+        let caches = &self.decoder.ports.caches;
+        let tokens = tokens as usize;
+        let prefix = match (sequence.spec.prompt.get(..tokens), self.past(id)) {
+            // Embeddings of pictures stand for equal tokens.
+            _ if self.embedder.is_some() => None,
+            (Some(prompt), Past::Alone(cache)) => cache.first(tokens, caches).map(|cache| (prompt, cache)),
+            (Some(prompt), Past::Row(rows, row)) => {
+                let cache = rows.copy_row(row, caches).ok();
+                let first = cache.and_then(|cache| cache.first(tokens, caches));
+                first.map(|cache| (prompt, cache))
+            }
+            (None, _) | (_, Past::Nothing) => None,
+        };
+        if let Some((prompt, cache)) = prefix {
+            self.prefixes.store(prompt.to_vec(), cache);
+        }
+    }
+
+    fn reuse_prefix(&mut self, id: SequenceId, tokens: u32) -> u32 {
+        let computed = self.past(id).tokens();
+        let tokens = tokens as usize;
+        let prompt = self.sequences.get(&id).map(|sequence| &sequence.spec.prompt);
+        let prompt = prompt.and_then(|prompt| prompt.get(..tokens));
+        let Some(prompt) = prompt.filter(|_| computed < tokens && self.embedder.is_none()) else {
+            return computed as u32;
+        };
+        let Some(cache) = self.prefixes.find(prompt, &self.decoder.ports.caches) else {
+            return computed as u32;
+        };
+        self.forget_row(id);
+        if let Some(sequence) = self.sequences.get_mut(&id) {
+            sequence.cache = Some(cache);
+        }
+        tokens as u32
     }
 
     fn sequences(&self) -> usize {

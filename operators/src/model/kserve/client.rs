@@ -148,12 +148,28 @@ impl Client {
             ureq::Error::BodyExceedsLimit(limit) => {
                 self.says(&format!("its answer is longer than {limit} bytes"))
             }
-            error => self.says(&format!("it cannot be reached: {error}")),
+            error => self.says(&format!("it cannot be reached: {}", unreachable_reason(error))),
         }
     }
 
     fn says(&self, reason: &str) -> String {
         format!("model server {}: {reason}", self.shown)
+    }
+}
+
+/// Cause of a failed connection, with its remedy.
+fn unreachable_reason(error: &ureq::Error) -> String {
+    const UNKNOWN_HOST: &str =
+        "its host is not known: check its name in `url`, and the name server of this machine";
+    match error {
+        ureq::Error::HostNotFound => UNKNOWN_HOST.to_owned(),
+        // The standard library has no kind of error for a name that cannot be resolved.
+        ureq::Error::Io(error) if error.to_string().contains("lookup address") => UNKNOWN_HOST.to_owned(),
+        ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            "the connection is refused: check the port in `url`, and that the server runs".to_owned()
+        }
+        ureq::Error::Io(error) => weir_files::io_reason(error),
+        error => error.to_string(),
     }
 }
 

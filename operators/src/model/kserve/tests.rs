@@ -334,7 +334,10 @@ fn of_two_servers_one_may_be_away() {
         .err()
         .expect("no server")
         .to_string();
-    assert!(none.contains("cannot be reached"), "{none}");
+    assert!(
+        none.contains("cannot be reached: the connection is refused"),
+        "{none}"
+    );
 }
 
 #[test]

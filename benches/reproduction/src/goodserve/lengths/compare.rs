@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use weir_policy::lengths::{Experts, Net};
 
 use super::scenes::{Scene, scenes};
-use super::train;
+use super::train::{self, EPOCHS};
 use crate::plot::markdown;
 
 /// Scenes that are trained on, as many as the paper's samples.
@@ -102,8 +102,10 @@ pub fn predictors() -> Vec<Compared> {
         ("stream".to_owned(), Predictor::Stream(means, mean)),
     ];
     let (single, experts) = std::thread::scope(|scope| {
-        let single = scope.spawn(|| train::single(&trained, 1));
-        let experts: Vec<Option<Experts>> = TIERS.map(|tiers| train::experts(&trained, tiers, 1)).into();
+        let single = scope.spawn(|| train::single(&trained, EPOCHS, 1));
+        let experts: Vec<Option<Experts>> = TIERS
+            .map(|tiers| train::experts(&trained, tiers, EPOCHS, 1))
+            .into();
         (single.join().ok().flatten(), experts)
     });
     all.extend(single.map(|net| ("single".to_owned(), Predictor::Single(net))));

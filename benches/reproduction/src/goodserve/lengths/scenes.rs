@@ -4,6 +4,8 @@
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
+use super::train::Text;
+
 /// Kinds of things.
 pub const KINDS: usize = 10;
 /// Number of input features of a net: one for the prompt, one per kind, one for the tokens so far.
@@ -83,6 +85,20 @@ impl Scene {
     }
 }
 
+impl Text for Scene {
+    fn features(&self, generated: u32) -> Vec<f32> {
+        Scene::features(self, generated).to_vec()
+    }
+
+    fn prompt_tokens(&self) -> u32 {
+        self.prompt
+    }
+
+    fn length(&self) -> u32 {
+        self.length
+    }
+}
+
 /// Draws `count` scenes with one seed.
 #[must_use]
 pub fn scenes(count: usize, seed: u64) -> Vec<Scene> {
@@ -91,7 +107,7 @@ pub fn scenes(count: usize, seed: u64) -> Vec<Scene> {
 }
 
 /// A normal number of two even ones (Box, Muller).
-fn normal(rng: &mut Pcg64Mcg) -> f64 {
+pub(super) fn normal(rng: &mut Pcg64Mcg) -> f64 {
     let (u, v): (f64, f64) = (rng.random(), rng.random());
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }

@@ -4,20 +4,41 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 use weir_policy::lengths::{Experts, Layer, Net};
 
-use super::scenes::{FEATURES, Scene};
-
 /// Outputs of the layers of an expert: four of them, as in the paper, but small.
 const EXPERT: [usize; 4] = [32, 32, 16, 1];
 /// Outputs of the gate's first layer.
 const GATE: usize = 32;
-const EPOCHS: u32 = 40;
+/// Passes over the samples, for scenes.
+pub const EPOCHS: u32 = 40;
 const BATCH: usize = 16;
 const RATE: f32 = 2e-3;
-/// Scenes that a tier must have to be trained on.
+/// Texts that a tier must have to be trained on.
 const MIN_TIER: usize = 24;
 
-/// Features and the logarithm of the length.
-type Sample = ([f32; FEATURES], f32);
+/// A text whose length is predicted.
+pub trait Text: Sync {
+    /// Input features of a net after `generated` tokens.
+    fn features(&self, generated: u32) -> Vec<f32>;
+    /// Number of tokens of its prompt.
+    fn prompt_tokens(&self) -> u32;
+    /// Number of tokens that are generated in all.
+    fn length(&self) -> u32;
+    /// Number of tokens whose logarithm a net predicts after `generated` ones: all, unless the text says
+    /// otherwise.
+    fn target(&self, _generated: u32) -> u32 {
+        self.length()
+    }
+}
+
+/// A text at one moment.
+#[derive(Debug, Clone)]
+struct Sample {
+    features: Vec<f32>,
+    /// Logarithm of the number that is predicted.
+    log: f32,
+    /// Outputs of the experts, which are frozen; empty unless a gate is trained.
+    experts: Vec<f32>,
+}
 
 /// A net in training.
 #[derive(Debug, Clone)]
@@ -141,21 +162,21 @@ impl Trainer {
 /// Runs over all samples in random order, batch by batch; `slopes` gives the derivative of the loss by the outputs.
 fn fit(
     trainer: &mut Trainer,
-    samples: &[Sample],
+    (samples, epochs): (&[Sample], u32),
     rng: &mut Pcg64Mcg,
     slopes: impl Fn(&Sample, &[f32]) -> Vec<f32>,
 ) {
     let mut order: Vec<usize> = (0..samples.len()).collect();
-    for epoch in 0..EPOCHS {
+    for epoch in 0..epochs {
         for index in (1..order.len()).rev() {
             order.swap(index, rng.random_range(0..=index));
         }
         // Steps get smaller towards the end.
-        let rate = RATE * (1.0 - 0.95 * epoch as f32 / EPOCHS as f32);
+        let rate = RATE * (1.0 - 0.95 * epoch as f32 / epochs as f32);
         for batch in order.chunks(BATCH) {
             for index in batch {
                 let sample = &samples[*index];
-                let all = trainer.forward(&sample.0);
+                let all = trainer.forward(&sample.features);
                 let slopes = slopes(sample, all.last().map_or(&[], Vec::as_slice));
                 trainer.backward(&all, slopes);
             }
@@ -169,87 +190,88 @@ fn slope(error: f32) -> f32 {
     (error / 0.05).clamp(-1.0, 1.0)
 }
 
-fn samples(scenes: &[Scene], rng: &mut Pcg64Mcg) -> Vec<Sample> {
-    let of = |scene: &Scene, generated: u32| {
-        let log = (scene.length.max(1) as f32).ln();
-        (scene.features(generated), log)
+fn samples<T: Text>(texts: &[&T], rng: &mut Pcg64Mcg) -> Vec<Sample> {
+    let of = |text: &T, generated: u32| Sample {
+        features: text.features(generated),
+        log: (text.target(generated).max(1) as f32).ln(),
+        experts: Vec::new(),
     };
-    let mut all = Vec::with_capacity(2 * scenes.len());
-    for scene in scenes {
-        all.push(of(scene, 0));
+    let mut all = Vec::with_capacity(2 * texts.len());
+    for text in texts {
+        all.push(of(text, 0));
         // Again, on its way.
-        let generated = rng.random_range(0..scene.length.max(1)) / 50 * 50;
+        let generated = rng.random_range(0..text.length().max(1)) / 50 * 50;
         if generated > 0 {
-            all.push(of(scene, generated));
+            all.push(of(text, generated));
         }
     }
     all
 }
 
-fn train_net(samples: &[Sample], rng: &mut Pcg64Mcg) -> Option<Net> {
-    let mut trainer = Trainer::new(FEATURES, &EXPERT, rng);
+fn train_net((samples, epochs): (&[Sample], u32), rng: &mut Pcg64Mcg) -> Option<Net> {
+    let inputs = samples.first()?.features.len();
+    let mut trainer = Trainer::new(inputs, &EXPERT, rng);
     // Training starts from the mean.
     if let Some(last) = trainer.layers.last_mut() {
-        let sum: f32 = samples.iter().map(|(_, log)| log).sum();
+        let sum: f32 = samples.iter().map(|sample| sample.log).sum();
         last.biases[0] = sum / samples.len().max(1) as f32;
     }
-    fit(&mut trainer, samples, rng, |(_, log), out| {
-        vec![slope(out.first().copied().unwrap_or(0.0) - log)]
+    fit(&mut trainer, (samples, epochs), rng, |sample, out| {
+        vec![slope(out.first().copied().unwrap_or(0.0) - sample.log)]
     });
     trainer.finish()
 }
 
-/// Trains one net on all scenes.
+/// Trains one net on all texts.
 #[must_use]
-pub fn single(scenes: &[Scene], seed: u64) -> Option<Net> {
+pub fn single<T: Text>(texts: &[T], epochs: u32, seed: u64) -> Option<Net> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
-    let samples = samples(scenes, &mut rng);
-    train_net(&samples, &mut rng)
+    let all: Vec<&T> = texts.iter().collect();
+    let samples = samples(&all, &mut rng);
+    train_net((&samples[..], epochs), &mut rng)
 }
 
 /// `tiers` squared experts, each trained on its tier of input and output lengths of one half; then a gate on the other half
 /// with the experts frozen.
 #[must_use]
-pub fn experts(scenes: &[Scene], tiers: usize, seed: u64) -> Option<Experts> {
+pub fn experts<T: Text>(texts: &[T], tiers: usize, epochs: u32, seed: u64) -> Option<Experts> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
-    let (first, second) = scenes.split_at(scenes.len() / 2);
-    let bounds = |of: fn(&Scene) -> u32| -> Vec<u32> {
+    let (first, second) = texts.split_at(texts.len() / 2);
+    let bounds = |of: fn(&T) -> u32| -> Vec<u32> {
         let mut all: Vec<u32> = first.iter().map(of).collect();
         all.sort_unstable();
         (1..tiers).map(|tier| all[all.len() * tier / tiers]).collect()
     };
-    let (inputs, outputs) = (bounds(|scene| scene.prompt), bounds(|scene| scene.length));
+    let (inputs, outputs) = (bounds(T::prompt_tokens), bounds(T::length));
     let tier = |bounds: &[u32], value: u32| bounds.partition_point(|bound| *bound <= value);
     let mut nets = Vec::new();
     for input in 0..tiers {
         for output in 0..tiers {
-            let own = first.iter().filter(|scene| {
-                tier(&inputs, scene.prompt) == input && tier(&outputs, scene.length) == output
+            let own = first.iter().filter(|text| {
+                tier(&inputs, text.prompt_tokens()) == input && tier(&outputs, text.length()) == output
             });
-            let own: Vec<Scene> = own.copied().collect();
+            let own: Vec<&T> = own.collect();
             if own.len() >= MIN_TIER {
                 let samples = samples(&own, &mut rng);
-                nets.push(train_net(&samples, &mut rng)?);
+                nets.push(train_net((&samples[..], epochs), &mut rng)?);
             }
         }
     }
-    let mut gate = Trainer::new(FEATURES, &[GATE, nets.len()], &mut rng);
-    let samples = samples(second, &mut rng);
-    fit(&mut gate, &samples, &mut rng, |(features, log), scores| {
+    let second: Vec<&T> = second.iter().collect();
+    let inputs = nets.first()?.inputs();
+    let mut gate = Trainer::new(inputs, &[GATE, nets.len()], &mut rng);
+    let mut samples = samples(&second, &mut rng);
+    for sample in &mut samples {
+        let each = nets.iter().map(|net| net.run(&sample.features));
+        sample.experts = each.map(|out| out.first().copied().unwrap_or(0.0)).collect();
+    }
+    fit(&mut gate, (&samples[..], epochs), &mut rng, |sample, scores| {
         let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let weights: Vec<f32> = scores.iter().map(|score| (score - most).exp()).collect();
         let sum: f32 = weights.iter().sum();
-        let each: Vec<f32> = nets
-            .iter()
-            .map(|net| net.run(features).first().copied().unwrap_or(0.0))
-            .collect();
-        let mixed: f32 = weights
-            .iter()
-            .zip(&each)
-            .map(|(weight, y)| weight / sum * y)
-            .sum();
-        let slope = slope(mixed - log);
-        let each = weights.iter().zip(&each);
+        let each = weights.iter().zip(&sample.experts);
+        let mixed: f32 = each.clone().map(|(weight, y)| weight / sum * y).sum();
+        let slope = slope(mixed - sample.log);
         each.map(|(weight, y)| slope * weight / sum * (y - mixed))
             .collect()
     });
