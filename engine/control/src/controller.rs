@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use weir_policy::reservations::{PlanSpec, Reservations, ReserveEvent};
+use weir_policy::reservations::{PlanEvent, PlanSpec, Reservations, ReserveEvent};
 use weir_policy::{
     BreakerSpec, ModuleEvent, ModuleSpec, Pool, ScaledPool, ScalingSpec, SlotEvent, SlotsSpec,
 };
@@ -12,14 +12,18 @@ use weir_types::{ModuleId, SlotId, Span, Timestamp, Topology};
 use crate::books::Books;
 use crate::breaker::BreakerMachine;
 use crate::egress::Egress;
-use crate::gears::{GearMachine, GearSpec};
+use crate::gears::{GearMachine, GearSpec, Look};
 use crate::machine::{Machine, Outbox, Outgoing};
-use crate::message::{Address, BooksMessage, Effect, EgressMessage, GearMessage, Message, ModuleMessage};
+use crate::message::{
+    Address, BooksMessage, Effect, EgressMessage, GearMessage, Message, ModuleMessage, QueueMessage,
+};
 use crate::module::ModuleMachine;
 use crate::module_flow::Edge;
+use crate::queues::{DeviceQueuesSpec, QueueMachine};
 use crate::request::{RequestInfo, Route};
 use crate::reservations::ReservationMachine;
 use crate::slots::SlotMachine;
+use crate::stage_load::StageLoad;
 
 /// A driver: it carries effects out.
 pub trait Act {
@@ -60,6 +64,9 @@ pub struct ControlSpec {
     /// Most workers of these pools together; `None`: any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_workers: Option<u32>,
+    /// Queues of models that generate and take turns, by device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<DeviceQueuesSpec>,
     /// Cascades; `None`: there are none.
     #[serde(default)]
     pub cascades: Option<GearSpec>,
@@ -79,6 +86,7 @@ pub struct Controller {
     breaker: BreakerMachine,
     reservations: Option<ReservationMachine>,
     gears: Option<GearMachine>,
+    queues: Option<QueueMachine>,
     egress: Egress,
     books: Books,
     /// Modules whose workers open and close with the load.
@@ -123,7 +131,14 @@ impl Controller {
                 machine.scale_by(scaling);
             }
         }
+        let queues = QueueMachine::new(spec.queues);
+        for module in queues.iter().flat_map(QueueMachine::modules) {
+            if let Some(machine) = modules.get_mut(module.index()) {
+                machine.use_queues();
+            }
+        }
         Self {
+            queues,
             ready: scaled.iter().map(|module| module.index()).collect(),
             scaled,
             max_workers: spec.max_workers,
@@ -131,7 +146,9 @@ impl Controller {
             slots: spec.slots.map(SlotMachine::new),
             breaker: BreakerMachine::new(spec.breaker),
             reservations: spec.plan.as_ref().map(ReservationMachine::new),
-            gears: spec.cascades.map(|cascades| GearMachine::new(cascades, shared)),
+            gears: spec
+                .cascades
+                .map(|cascades| GearMachine::new(cascades, shared, spec.topology.clone(), spec.slo)),
             egress: Egress::new(spec.slo, spec.topology, spec.routes),
             books: Books::default(),
             has_books: spec.has_books,
@@ -166,6 +183,12 @@ impl Controller {
         self.gears.as_ref()
     }
 
+    /// The queues of models that take turns, where there are any.
+    #[must_use]
+    pub fn queues(&self) -> Option<&QueueMachine> {
+        self.queues.as_ref()
+    }
+
     /// The egress, at which requests begin and end.
     #[must_use]
     pub fn egress(&self) -> &Egress {
@@ -188,7 +211,9 @@ impl Controller {
     #[must_use]
     pub fn is_due(&self) -> bool {
         let slots = self.slots.as_ref().is_some_and(Machine::is_due);
-        slots || !self.ready.is_empty() || self.reservations.as_ref().is_some_and(Machine::is_due)
+        let queues = self.queues.as_ref().is_some_and(Machine::is_due);
+        let reservations = self.reservations.as_ref().is_some_and(Machine::is_due);
+        slots || queues || reservations || !self.ready.is_empty()
     }
 
     /// Takes a message in and delivers what follows of it at once. Machines decide by [`Controller::decide`].
@@ -220,6 +245,11 @@ impl Controller {
                 if let EgressMessage::Arrived(request) = &message {
                     self.count_demand(request, now);
                 }
+                if let EgressMessage::Dropped { reason, .. } = &message
+                    && let Some(gears) = &mut self.gears
+                {
+                    gears.on_dropped(*reason);
+                }
                 self.egress.on(message, now, &mut out);
             }
             Message::Books(message) => {
@@ -227,6 +257,11 @@ impl Controller {
                 self.books.on(message, now, &mut out);
             }
             Message::Gears(message) => self.on_gears(message, now, &mut out),
+            Message::Queues(message) => {
+                if let Some(queues) = &mut self.queues {
+                    queues.on(message, now, &mut out);
+                }
+            }
             Message::Goes(request, module) => {
                 if let Some((request, branches)) = self.egress.at_module(request, module) {
                     let branch = ModuleMessage::Branch { request, branches };
@@ -238,12 +273,23 @@ impl Controller {
             Message::TimerFired(Address::Slots) => out.tell(Message::Slots(SlotEvent::TimerFired)),
             Message::TimerFired(Address::Breaker) => self.breaker.decide(now, &mut out),
             Message::TimerFired(Address::Reservations) => out.tell(Message::planned(ReserveEvent::Tick)),
-            Message::TimerFired(Address::Egress | Address::Books | Address::Gears) => {}
+            Message::TimerFired(Address::Egress | Address::Books | Address::Gears | Address::Queues) => {}
             Message::Tick => {
                 out.tell(Message::Modules(ModuleEvent::Tick));
                 out.tell(Message::Slots(SlotEvent::Tick));
-                if self.reservations.is_some() {
+                if let Some(reservations) = &self.reservations {
+                    if reservations.policy().counts_arrivals() {
+                        for (module, machine) in (0..).map(ModuleId).zip(&mut self.modules) {
+                            let items = machine.take_booked_items();
+                            if items > 0 {
+                                out.tell(Message::planned(PlanEvent::Arrived { module, items }));
+                            }
+                        }
+                    }
                     out.tell(Message::planned(ReserveEvent::Tick));
+                }
+                if self.queues.is_some() {
+                    out.tell(Message::Queues(QueueMessage::Tick));
                 }
                 for module in &self.scaled {
                     out.tell(Message::Scale(*module));
@@ -259,17 +305,34 @@ impl Controller {
 
     fn on_gears(&mut self, message: GearMessage, now: Timestamp, out: &mut Outbox) {
         let Some(gears) = &mut self.gears else { return };
-        let loads = match message {
+        let look = match message {
             GearMessage::Look => {
                 self.facts += 2;
-                self.modules.iter_mut().map(ModuleMachine::take_load).collect()
+                let loads: Vec<Option<StageLoad>> =
+                    self.modules.iter_mut().map(ModuleMachine::take_load).collect();
+                let work = match gears.follows_backlog() {
+                    true => (self.modules.iter().zip(&loads))
+                        .map(|(module, load)| module.work(load.as_ref().map(StageLoad::items)))
+                        .collect(),
+                    false => Vec::new(),
+                };
+                Look { loads, work }
             }
-            GearMessage::Begun | GearMessage::Applied(_) | GearMessage::StreamRemoved(_) => Vec::new(),
+            GearMessage::Begun | GearMessage::Applied(_) | GearMessage::StreamRemoved(_) => Look::default(),
         };
-        gears.on(message, loads, now, out);
+        gears.on(message, look, now, out);
     }
 
     fn on_slots(&mut self, event: SlotEvent, now: Timestamp, out: &mut Outbox) {
+        // Sessions of models that generate are opened and closed for the queues.
+        if let SlotEvent::Opened { slot, model, .. }
+        | SlotEvent::OpenFailed { slot, model, .. }
+        | SlotEvent::Closed { slot, model, .. } = event
+            && let Some(queues) = &mut self.queues
+            && queues.has_session(slot, model)
+        {
+            return queues.on(QueueMessage::Session(event), now, out);
+        }
         if let SlotEvent::ShareSet { module, slot, share } = event {
             out.tell(Message::fact(module, ModuleEvent::SlotShareSet { slot, share }));
         }
@@ -278,6 +341,9 @@ impl Controller {
             SlotEvent::Up { slot } => Some((slot, ModuleEvent::SlotUp { slot })),
             _ => None,
         };
+        if let (Some((slot, fact)), Some(gears)) = (&fact, &mut self.gears) {
+            gears.on_slot(*slot, matches!(fact, ModuleEvent::SlotUp { .. }));
+        }
         // A module that has its slots alone learns of them here: it never bids for one.
         let is_granted = |slot| self.slots.as_ref().is_some_and(|slots| slots.grants(slot));
         if let Some((slot, fact)) = fact.filter(|(slot, _)| !is_granted(*slot)) {
@@ -350,6 +416,11 @@ impl Controller {
                 self.facts += reservations.due() as u64;
                 reservations.decide(now, &mut out);
                 Address::Reservations
+            } else if let Some(queues) = self.queues.as_mut().filter(|due| due.is_due()) {
+                driver.on_decision(Address::Queues);
+                self.facts += queues.due() as u64;
+                queues.decide(now, &mut out);
+                Address::Queues
             } else {
                 self.unused_outboxes.push(out);
                 return;

@@ -7,14 +7,16 @@
 //!
 //! | machine | takes | sends to | decides by |
 //! |---|---|---|---|
-//! | [`ModuleMachine`] | [`ModuleMessage`] | slots, reservations, breaker, egress, books, modules | [`weir_policy::Module`], [`weir_policy::ScaledPool`] |
+//! | [`ModuleMachine`] | [`ModuleMessage`] | slots, reservations, queues, breaker, egress, books, modules | [`weir_policy::Module`], [`weir_policy::ScaledPool`] |
 //! | [`SlotMachine`] | [`weir_policy::SlotEvent`] | modules | [`weir_policy::Slots`] |
 //! | [`BreakerMachine`] | [`weir_policy::BreakerEvent`] | slots | [`weir_policy::SlotBreaker`] |
 //! | [`ReservationMachine`] | [`ReservationMessage`] | modules | [`weir_policy::reservations::PlannedReservations`] |
 //! | [`Egress`] | [`EgressMessage`] | modules, books | joins and deadlines |
 //! | [`GearMachine`] | [`GearMessage`] | modules, slots | [`weir_policy::gears::GearShift`] |
+//! | [`QueueMachine`] | [`QueueMessage`] | modules | [`weir_policy::groups::Queues`] |
 //! | [`Books`] | [`BooksMessage`] | modules | [`weir_policy::Ledger`] |
 
+mod backlog;
 mod books;
 mod breaker;
 mod controller;
@@ -24,6 +26,7 @@ mod machine;
 mod message;
 mod module;
 mod module_flow;
+mod queues;
 mod request;
 mod reservations;
 mod slots;
@@ -37,10 +40,11 @@ pub use gears::{GEAR_INTERVAL, GearMachine, GearSpec, StageSpec};
 pub use machine::{Machine, Outbox, Outgoing};
 pub use message::{
     Address, BatchEnd, BookedPath, BooksMessage, Effect, EgressMessage, Entry, GearMessage, Message,
-    ModuleMessage, Published, ReservationMessage,
+    ModuleMessage, Published, QueueMessage, ReservationMessage,
 };
 pub use module::ModuleMachine;
 pub use module_flow::Edge;
+pub use queues::{DeviceQueuesSpec, QueueMachine, QueuedModule};
 pub use request::{RequestInfo, Route};
 pub use reservations::ReservationMachine;
 pub use slots::SlotMachine;

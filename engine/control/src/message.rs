@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weir_policy::gears::{Gears, StageSetting};
-use weir_policy::generate::Step;
+use weir_policy::generate::{Prefix, Step};
 use weir_policy::reservations::{BookingId, GiveUpReason, PathStage, PlannedEvent, ResourceUse};
 use weir_policy::{
-    BatchSlice, BreakerEvent, FanOut, ModuleEvent, ModuleState, Outcome, SlotEffect, SlotEvent, StageCounts,
-    WorkerEvent,
+    BatchSlice, BreakerEvent, FanOut, ModuleEvent, ModuleState, Outcome, QueueFact, SlotEffect, SlotEvent,
+    StageCounts, WorkerEvent,
 };
 use weir_types::{
-    BatchId, DropReason, ModuleId, PipelineId, RequestId, SequenceId, Shortfall, SlotId, Span, StreamId,
-    Timestamp,
+    BatchId, Conditions, DropReason, ModuleId, PipelineId, RequestId, SequenceId, Shortfall, SlotId, Span,
+    StreamId, Timestamp,
 };
 
 use crate::request::{RequestInfo, Route};
@@ -35,6 +35,8 @@ pub enum Address {
     Books,
     /// The gears of cascades.
     Gears,
+    /// The queues of models that generate and take turns.
+    Queues,
 }
 
 /// A message with its receiver.
@@ -57,6 +59,8 @@ pub enum Message {
     Books(BooksMessage),
     /// Message for the gears.
     Gears(GearMessage),
+    /// Message for the queues of models that take turns.
+    Queues(QueueMessage),
     /// A request goes to a module on one of its branches; not where it has ended meanwhile.
     Goes(RequestId, ModuleId),
     /// Look at the load of a module's own pool, whose workers open and close with it.
@@ -79,6 +83,7 @@ impl Message {
             Self::TimerFired(of) => *of,
             Self::Books(_) => Address::Books,
             Self::Gears(_) => Address::Gears,
+            Self::Queues(_) => Address::Queues,
             Self::Egress(_) | Self::Modules(_) | Self::Tick => Address::Egress,
         }
     }
@@ -162,6 +167,9 @@ pub enum ModuleMessage {
         finished: Vec<SequenceId>,
         /// True where it gave nothing: the slot has lost all its caches.
         failed: bool,
+        /// Tokens that sequences are now predicted to generate after this step, from their text so far.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        predicted: Vec<(SequenceId, u32)>,
     },
 }
 
@@ -177,6 +185,9 @@ pub enum Entry {
         prompts: Vec<u32>,
         /// Tokens that each is predicted to generate; empty where nothing predicts it.
         predicted: Vec<u32>,
+        /// Beginning that each shares with earlier prompts; empty where no instance caches prefixes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        prefixes: Vec<Option<Prefix>>,
     },
     /// The operator failed: the request is dropped.
     Failed,
@@ -360,6 +371,18 @@ pub enum GearMessage {
     Look,
 }
 
+/// Messages to the queues of models that generate and take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueMessage {
+    /// A module reports a fact about its sequences or instances.
+    Fact(ModuleId, QueueFact),
+    /// A session was opened or closed, or could not be opened.
+    Session(SlotEvent),
+    /// The periodic tick of the controller came: deadlines and intervals of the queues may be over.
+    Tick,
+}
+
 /// An effect on the world. A driver carries it out at once; a message answers later where it takes time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -500,6 +523,9 @@ pub enum Effect {
         /// Time in which nothing was booked.
         pause: Span,
     },
+    /// Solve the plan in force again for these conditions, in the background; answered with a plan that is offered, or not at
+    /// all where there is no other.
+    Replan(Conditions),
     /// Items of a stage are settled by this setting from now on: those of a stream, or of all streams that have none of
     /// their own.
     StageSet {

@@ -5,6 +5,7 @@ use weir_policy::{
 };
 use weir_types::{SlotId, Timestamp};
 
+use crate::backlog::ModuleWork;
 use crate::machine::{Machine, Outbox};
 use crate::message::ModuleMessage;
 use crate::module_flow::{Edge, ModuleFlow};
@@ -65,10 +66,30 @@ impl ModuleMachine {
         self.flow.take_load()
     }
 
+    /// Gives the items that came since this was asked last, where its batches run on booked paths.
+    pub(crate) fn take_booked_items(&mut self) -> u64 {
+        self.flow.take_booked_items()
+    }
+
+    /// Gives its work at a look, with `items` that wait or run of a stage.
+    pub(crate) fn work(&self, items: Option<u64>) -> ModuleWork {
+        ModuleWork {
+            queued: items.map(|items| self.policy.expected_work(items)),
+            busy: self.flow.busy(),
+            batch: self.policy.expected_batch(),
+            own_slots: self.policy.usable_slots(),
+        }
+    }
+
     /// Opens and closes its workers with its load from now on; its policy learns which slots it may not use yet.
     pub(crate) fn scale_by(&mut self, spec: ScalingSpec) {
         let closed = self.flow.scale_by(spec, &self.owned).into_iter();
         self.due.extend(closed.map(|slot| ModuleEvent::SlotDown { slot }));
+    }
+
+    /// Leaves the start of its sequences to queues from now on: its model takes turns with others.
+    pub(crate) fn use_queues(&mut self) {
+        self.policy.use_queues();
     }
 
     /// Its workers, where their number follows the load.

@@ -14,7 +14,7 @@ use weir_types::{BatchId, DropReason, ModuleId, RequestId, SlotId, Span, Timesta
 use crate::machine::Outbox;
 use crate::message::{
     Address, BatchEnd, BooksMessage, Effect, EgressMessage, Entry, Message, ModuleMessage, Published,
-    ReservationMessage,
+    QueueMessage, ReservationMessage,
 };
 use crate::request::RequestInfo;
 use crate::stage_load::StageLoad;
@@ -41,6 +41,8 @@ pub(crate) struct ModuleFlow {
     stats: ModuleStats,
     /// Its load, where gears set it.
     load: Option<StageLoad>,
+    /// Items that came since they were asked for last, where its batches run on booked paths.
+    booked_items: u64,
     /// Its workers, where their number follows the load.
     scaled: Option<ScaledPool>,
 }
@@ -57,6 +59,7 @@ impl ModuleFlow {
             join: Join::default(),
             stats: ModuleStats::default(),
             load: None,
+            booked_items: 0,
             scaled: None,
         }
     }
@@ -119,6 +122,16 @@ impl ModuleFlow {
     /// Gives its load since the last look, where that is counted.
     pub(crate) fn take_load(&mut self) -> Option<StageLoad> {
         self.load.as_mut().map(StageLoad::take)
+    }
+
+    /// Gives the items that came since this was asked last, where its batches run on booked paths.
+    pub(crate) fn take_booked_items(&mut self) -> u64 {
+        std::mem::take(&mut self.booked_items)
+    }
+
+    /// Gives the slot time of all batches so far.
+    pub(crate) fn busy(&self) -> Span {
+        Span::from_secs_f64(self.stats.totals().exec_s)
     }
 
     fn on_left(&mut self, request: RequestId) {
@@ -209,6 +222,7 @@ impl ModuleFlow {
                 took,
                 finished,
                 failed,
+                predicted,
             } => {
                 self.stats.on_batch_done(took, failed);
                 facts.push(ModuleEvent::Stepped {
@@ -216,6 +230,7 @@ impl ModuleFlow {
                     took,
                     finished,
                     failed,
+                    predicted,
                 });
             }
         }
@@ -236,10 +251,16 @@ impl ModuleFlow {
             droppable,
             ..
         } = request;
+        if let (Some(load), Entry::Prompts { prompts, .. }) = (&mut self.load, &entry) {
+            load.on_entered(number, stream, prompts.len() as u32);
+        }
         let arrived = match entry {
             Entry::Items(items) => {
                 if let Some(pool) = &mut self.scaled {
                     pool.on_items(items);
+                }
+                if self.pool == Pool::Pipelines {
+                    self.booked_items += u64::from(items);
                 }
                 if let Some(load) = &mut self.load {
                     load.on_entered(number, stream, items);
@@ -253,12 +274,17 @@ impl ModuleFlow {
                     slo,
                 }
             }
-            Entry::Prompts { prompts, predicted } => ModuleEvent::Prompted {
+            Entry::Prompts {
+                prompts,
+                predicted,
+                prefixes,
+            } => ModuleEvent::Prompted {
                 request: number,
                 stream,
                 sent_at,
                 prompts,
                 predicted,
+                prefixes,
                 droppable,
                 slo,
             },
@@ -373,6 +399,7 @@ impl ModuleFlow {
                 self.stats.on_step(step.tokens);
                 out.act(Effect::RunStep { module, slot, step });
             }
+            ModuleEffect::Queue { fact } => out.tell(Message::Queues(QueueMessage::Fact(module, fact))),
             ModuleEffect::Forward { request } => self.forward(request, None, out),
             ModuleEffect::Accept { request, reason } => self.forward(request, Some(reason), out),
             ModuleEffect::Drop {

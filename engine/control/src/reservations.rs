@@ -259,6 +259,7 @@ impl Machine for ReservationMachine {
             match effect {
                 PlannedEffect::Reserve(effect) => self.apply(effect, out),
                 PlannedEffect::Plan(effect) => self.apply_plan(effect, now, out),
+                PlannedEffect::Replan(conditions) => out.act(Effect::Replan(conditions)),
             }
         }
         self.effects = effects;
@@ -314,6 +315,7 @@ mod tests {
                 head_min_fraction: 0.0,
             },
             owners: vec![WorkerId(0)],
+            replan: None,
         })
     }
 

@@ -12,6 +12,7 @@ use weir_types::SequenceId;
 
 use crate::device::DeviceKind;
 use crate::error::SessionError;
+use crate::prepared_model::PreparedModel;
 
 /// Sampling of the next token. Draws depend only on the seed and on the position in the sequence, so a
 /// sequence that migrates continues with the same tokens.
@@ -86,13 +87,28 @@ pub enum SequenceCommand {
     Remove(SequenceId),
     /// Drops the cache of a sequence; the sequence stays.
     Evict(SequenceId),
+    /// Stores the cache of the first tokens of a prompt, which are computed.
+    KeepPrefix {
+        /// Sequence whose prompt has them.
+        sequence: SequenceId,
+        /// Number of these tokens.
+        tokens: u32,
+    },
+    /// Gives a sequence the stored cache of the first tokens of its prompt. What is not stored is computed.
+    ReusePrefix {
+        /// Sequence whose prompt has them.
+        sequence: SequenceId,
+        /// Number of these tokens.
+        tokens: u32,
+    },
 }
 
 impl SequenceCommand {
     /// Executes the command.
     ///
     /// # Errors
-    /// [`SessionError`] where a sequence cannot be put in: it fails the step that has it.
+    /// [`SessionError`] where a sequence cannot be put in, or a prefix cannot be computed: it fails the step that
+    /// has the sequence.
     pub fn carry_out(self, session: &mut dyn GenerativeSession) -> Result<(), SessionError> {
         match self {
             Self::Put {
@@ -111,9 +127,35 @@ impl SequenceCommand {
             }
             Self::Remove(sequence) => drop(session.take(sequence, false)),
             Self::Evict(sequence) => session.evict(sequence),
+            Self::KeepPrefix { sequence, tokens } => session.keep_prefix(sequence, tokens),
+            Self::ReusePrefix { sequence, tokens } => {
+                let computed = session.reuse_prefix(sequence, tokens);
+                compute_up_to(session, sequence, [computed, tokens])?;
+            }
         }
         Ok(())
     }
+}
+
+/// Maximum number of tokens of one sequence that are computed at once outside of a step.
+const MAX_TOKENS_AT_ONCE: u32 = 256;
+
+/// Computes tokens of a sequence until as many are computed as steps take for it. `[computed, wanted]` are
+/// numbers of its first tokens.
+///
+/// # Errors
+/// As [`GenerativeSession::step`].
+pub fn compute_up_to(
+    session: &mut dyn GenerativeSession,
+    sequence: SequenceId,
+    [mut computed, wanted]: [u32; 2],
+) -> Result<(), SessionError> {
+    while computed < wanted {
+        let tokens = (wanted - computed).min(MAX_TOKENS_AT_ONCE);
+        session.step(&[SequenceStep { sequence, tokens }])?;
+        computed += tokens;
+    }
+    Ok(())
 }
 
 /// Work of a step for one sequence.
@@ -196,11 +238,37 @@ pub trait GenerativeModel: Send + Sync {
     fn caches(&self) -> Option<CacheKind> {
         None
     }
+    /// Number of tokens of shared prefixes whose caches each session stores; 0: sessions store none, and
+    /// [`GenerativeSession::reuse_prefix`] is not called.
+    fn prefix_tokens(&self) -> u32 {
+        0
+    }
     /// Opens a session for one worker thread.
     ///
     /// # Errors
     /// As [`Model::open`](crate::Model::open).
     fn open(&self, device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError>;
+    /// Opens a session from the model's file, and what later ones open from faster; `None` if nothing is.
+    ///
+    /// # Errors
+    /// As [`GenerativeModel::open`].
+    fn open_cold(
+        &self,
+        device: DeviceKind,
+    ) -> Result<(Box<dyn GenerativeSession>, Option<PreparedModel>), SessionError> {
+        Ok((self.open(device)?, None))
+    }
+    /// Opens a session from what [`GenerativeModel::open_cold`] has prepared in host memory.
+    ///
+    /// # Errors
+    /// As [`GenerativeModel::open`].
+    fn open_warm(
+        &self,
+        device: DeviceKind,
+        _prepared: &PreparedModel,
+    ) -> Result<Box<dyn GenerativeSession>, SessionError> {
+        self.open(device)
+    }
 }
 
 /// A model that generates, opened on one slot and owned by its thread.
@@ -231,6 +299,14 @@ pub trait GenerativeSession: Send {
     /// # Errors
     /// As [`GenerativeSession::begin`].
     fn put(&mut self, sequence: SequenceId, state: SequenceState) -> Result<u32, SessionError>;
+    /// Stores the cache of the first `tokens` tokens of a sequence's prompt, which are computed, for other
+    /// sequences whose prompts begin with the same tokens. Evicts the least recently used prefixes for it.
+    fn keep_prefix(&mut self, _sequence: SequenceId, _tokens: u32) {}
+    /// Gives a sequence the stored cache of the first `tokens` tokens of its prompt. Returns the number of its
+    /// tokens that need not be computed; it is less than `tokens` if the prefix was evicted.
+    fn reuse_prefix(&mut self, _sequence: SequenceId, _tokens: u32) -> u32 {
+        0
+    }
     /// Sequences that are here.
     fn sequences(&self) -> usize;
 }

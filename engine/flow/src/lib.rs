@@ -9,6 +9,8 @@ mod analytics;
 mod camera_events;
 mod cascade;
 mod catalog;
+mod cause;
+mod class_names;
 mod coco;
 mod delivery;
 mod dense_map;
@@ -29,6 +31,7 @@ mod packet_tap;
 mod partition;
 mod parts;
 mod picture;
+mod prepared_model;
 pub mod printable;
 mod privacy_mask;
 mod program;
@@ -52,6 +55,8 @@ pub use catalog::{
     Catalog, HeadOutput, HeadSpec, KeyFault, KeyKind, KeySpec, ModelDefaults, OperatorInput, OperatorSpec,
     PYTHON_FUNCTION, PYTHON_PREFIX, Settings, SinkCheck, SinkSpec, Value, catalog_name,
 };
+pub use cause::Cause;
+pub use class_names::ClassNames;
 pub use coco::{COCO, COCO_KEY_POINTS, COCO_LABEL};
 pub use delivery::{DeliveredObject, Delivery, Notice, RunHeader, StreamHeader};
 pub use dense_map::{DenseMap, MapCells};
@@ -60,19 +65,20 @@ pub use error::{SessionError, SinkError, SourceError};
 pub use frame::{Frame, MemoryGuard};
 pub use generate::{
     CacheKind, Generated, GeneratedToken, GenerativeLimits, GenerativeModel, GenerativeSession, Sampling,
-    SequenceCommand, SequenceEnd, SequenceSpec, SequenceState, SequenceStep,
+    SequenceCommand, SequenceEnd, SequenceSpec, SequenceState, SequenceStep, compute_up_to,
 };
 pub use geometry::{Affine, Point, Rect};
 pub use image::{ColorMatrix, DevicePlanes, Image, OwnedPlanes, PixelFormat, Planes};
 pub use item::{BoxCertainty, Implausible, Inference, Item, Region};
 pub use mask::{Mask, MaskSpan, coco_text};
-pub use model::{Batching, Model, PreparedModel, Session, Step};
+pub use model::{Batching, Model, Session, Step};
 pub use operator::Operator;
 pub use packet::{Packet, PacketCodec, PacketFormat, PacketObserver, SoundCodec, SoundFormat};
 pub use packet_tap::{PacketSubscription, PacketTap, Withheld};
 pub use partition::{PartitionLoader, PartitionSession, PartitionedModel, PrePost};
 pub use parts::Parts;
 pub use picture::{Picture, PictureLimits, PictureTaker};
+pub use prepared_model::PreparedModel;
 pub use privacy_mask::{HiddenArea, HiddenForm, HiddenParts, HiddenShape, PrivacyMask};
 pub use program::{
     AttributeChange, ProgramAnswer, ProgramFailure, ProgramFault, ProgramIncident, TransformProgram,

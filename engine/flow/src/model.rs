@@ -1,7 +1,5 @@
 //! A model with its head, and the session that runs it on a slot.
 
-use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +7,7 @@ use crate::device::DeviceKind;
 use crate::error::SessionError;
 use crate::generate::GenerativeModel;
 use crate::item::{Inference, Item};
+use crate::prepared_model::PreparedModel;
 use crate::steps::{Infer, Prepare, ReadOut, SessionSteps, StepData, step_data};
 
 /// Batch sizes that a model supports, measured when it was loaded.
@@ -18,22 +17,6 @@ pub struct Batching {
     pub max: Option<u32>,
     /// Finding for the log: "batch dimension made symbolic", "fails above 1: ...".
     pub remark: Option<String>,
-}
-
-/// Prepared form of a model in host memory, from which it opens faster than from its file. Only the model
-/// that made it understands it.
-#[derive(Clone)]
-pub struct PreparedModel {
-    /// Size in bytes.
-    pub bytes: u64,
-    /// Contents, whose type only the model knows.
-    pub data: Arc<dyn Any + Send + Sync>,
-}
-
-impl fmt::Debug for PreparedModel {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "PreparedModel({} bytes)", self.bytes)
-    }
 }
 
 /// A model with its head, loaded and checked. It opens one session for each slot that it is placed on.

@@ -51,13 +51,23 @@ impl ModelNode {
 }
 
 impl Graph {
-    /// Limit of the memory that the models of a device share. A model whose workers follow the load shares none: it is alone
-    /// on its device, and the check of the graph has seen to it that all of its workers fit.
+    /// Limit of the memory that the models of a device share batch by batch. A model whose workers follow the load shares none:
+    /// it is alone on its device, and the check of the graph has seen to it that all of its workers fit. Models that generate
+    /// have [`generating_memory`](Self::generating_memory).
     #[must_use]
     pub fn shared_memory(&self, device: usize) -> Option<MemoryLimit> {
         let mut own = self.models().iter().filter(|model| model.device == device);
         let limit = self.devices().get(device)?.memory;
-        limit.filter(|_| own.all(|model| model.scaling.is_none()))
+        limit.filter(|_| own.all(|model| model.scaling.is_none() && !model.generates()))
+    }
+
+    /// Limit of the memory of a device whose models generate. Its slots have equal parts of the memory, and each model may be
+    /// opened on each slot.
+    #[must_use]
+    pub fn generating_memory(&self, device: usize) -> Option<MemoryLimit> {
+        let mut own = self.models().iter().filter(|model| model.device == device);
+        let limit = self.devices().get(device)?.memory;
+        limit.filter(|_| own.any(ModelNode::generates))
     }
 }
 
@@ -86,7 +96,10 @@ impl GraphSlots {
                 let of = |slot: u32| ModelSlot { slot, end };
                 if model.generates() {
                     let first = all.len() as u32;
-                    let count = model.workers.unwrap_or(1).max(1);
+                    let count = match graph.generating_memory(device) {
+                        Some(_) => graph.devices()[device].slot_count(cores).max(1),
+                        None => model.workers.unwrap_or(1).max(1),
+                    };
                     let slot = SlotNode { device, is_own: true };
                     all.extend((0..count).map(|_| slot));
                     slots.extend((first..first + count).map(of));
@@ -107,5 +120,22 @@ impl GraphSlots {
             of_device,
             of_model,
         }
+    }
+
+    /// Whether the models of a device generate and take turns on its slots: its memory does not hold a session of each model on
+    /// each slot.
+    #[must_use]
+    pub fn takes_turns(&self, graph: &Graph, device: usize) -> bool {
+        let Some(limit) = graph.generating_memory(device) else {
+            return false;
+        };
+        let models = graph.models().iter().zip(&self.of_model);
+        let bytes = models
+            .filter(|(model, _)| model.device == device)
+            .map(|(model, slots)| {
+                let each = model.memory.unwrap_or(0);
+                each.saturating_mul(slots.len() as u64)
+            });
+        bytes.fold(0, u64::saturating_add) > limit.bytes
     }
 }

@@ -58,6 +58,7 @@ pub use measure::slot_profiles::SlotProfiles;
 pub use measure::window::Window;
 pub use module::{
     Answer, BatchSlice, GenerateSpec, Module, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool,
+    QueueFact,
 };
 pub use pard::batch_wait::{BatchWaitSamples, QuantileSketch, path_wait_quantile};
 pub use pard::estimator::{Estimation, Estimator, Queueing, WaitMeasure, WaitTerm};

@@ -16,6 +16,8 @@ use crate::slot_layout::SlotLayout;
 pub(crate) struct DeviceMemories {
     /// Those whose memory does not hold all their models.
     pub(crate) short: Vec<DeviceMemory>,
+    /// Those whose models generate and take turns, since their memory does not hold a session of each on each slot.
+    pub(crate) generating: Vec<DeviceMemory>,
     /// Slots of those that hold all: their models are opened now and stay open, as without a limit.
     pub(crate) roomy: BTreeSet<SlotId>,
 }
@@ -32,9 +34,12 @@ impl DeviceMemories {
     ) -> Result<Self, RunError> {
         let mut memories = Self::default();
         for (index, device) in graph.devices().iter().enumerate() {
-            let Some(limit) = graph.shared_memory(index) else {
-                continue;
+            let takes_turns = slots.takes_turns(graph, index);
+            let limit = match takes_turns {
+                true => graph.generating_memory(index),
+                false => graph.shared_memory(index),
             };
+            let Some(limit) = limit else { continue };
             let mut models = Vec::new();
             for (id, (node, session)) in graph.models().iter().zip(sessions).enumerate() {
                 let Some(session) = session.filter(|_| node.device == index) else {
@@ -64,7 +69,9 @@ impl DeviceMemories {
                 host_memory: limit.host_bytes,
                 models,
             };
-            if memory.holds_all() {
+            if takes_turns {
+                memories.generating.push(memory);
+            } else if memory.holds_all() {
                 memories.roomy.extend(slots.slots_of_device(index));
             } else {
                 memories.short.push(memory);

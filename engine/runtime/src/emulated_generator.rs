@@ -1,13 +1,13 @@
 //! An emulated model that generates: its steps take the declared time, its texts are as long as is drawn, and empty.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_flow::{
     Batching, DeviceKind, Frame, Generated, GeneratedToken, GenerativeLimits, GenerativeModel,
-    GenerativeSession, Inference, Item, Model, ModuleOutput, Operator, RequestResults, Sampling, SequenceEnd,
-    SequenceSpec, SequenceState, SequenceStep, Session, SessionError, Settings,
+    GenerativeSession, Inference, Item, Model, ModuleOutput, Operator, PreparedModel, RequestResults,
+    Sampling, SequenceEnd, SequenceSpec, SequenceState, SequenceStep, Session, SessionError, Settings,
 };
 use weir_graph::ModelNode;
 use weir_policy::generate::emulated_length;
@@ -29,6 +29,10 @@ pub(crate) struct EmulatedGenerator {
     name: String,
     steps: StepCurve,
     max_sequence_tokens: u32,
+    /// Tokens of shared prefixes that a session stores.
+    prefix_tokens: u32,
+    /// Times to open the model: from its file, and from host memory.
+    opening: [Span; 2],
     /// Each such step fails.
     fail_every: Option<u32>,
     /// Steps of all its sessions, those that failed included.
@@ -43,6 +47,8 @@ impl EmulatedGenerator {
             name: node.name.clone(),
             steps: declared.unwrap_or_else(millisecond),
             max_sequence_tokens: node.settings.number("max_sequence_tokens", 512.0) as u32,
+            prefix_tokens: node.settings.number("prefix_tokens", 0.0) as u32,
+            opening: node.opening_times(),
             fail_every: node.fail_every,
             count: Arc::default(),
         }
@@ -85,13 +91,39 @@ impl GenerativeModel for EmulatedGenerator {
         String::new()
     }
 
+    fn prefix_tokens(&self) -> u32 {
+        self.prefix_tokens
+    }
+
     fn open(&self, _device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {
         Ok(Box::new(EmulatedSequences {
             model: self.clone(),
             sequences: BTreeMap::new(),
+            prefixes: VecDeque::new(),
             clock: Clock::start(),
             compensator: SleepCompensator::default(),
         }))
+    }
+
+    fn open_cold(
+        &self,
+        device: DeviceKind,
+    ) -> Result<(Box<dyn GenerativeSession>, Option<PreparedModel>), SessionError> {
+        std::thread::sleep(duration(self.opening[0]));
+        let prepared = PreparedModel {
+            bytes: 0,
+            data: Arc::new(()),
+        };
+        Ok((GenerativeModel::open(self, device)?, Some(prepared)))
+    }
+
+    fn open_warm(
+        &self,
+        device: DeviceKind,
+        _prepared: &PreparedModel,
+    ) -> Result<Box<dyn GenerativeSession>, SessionError> {
+        std::thread::sleep(duration(self.opening[1]));
+        GenerativeModel::open(self, device)
     }
 }
 
@@ -104,6 +136,8 @@ struct EmulatedSequence {
 struct EmulatedSequences {
     model: EmulatedGenerator,
     sequences: BTreeMap<SequenceId, EmulatedSequence>,
+    /// Stored prefixes by their tokens, the one used last first.
+    prefixes: VecDeque<Vec<u32>>,
     clock: Clock,
     compensator: SleepCompensator,
 }
@@ -176,6 +210,40 @@ impl GenerativeSession for EmulatedSequences {
         };
         self.sequences.insert(sequence, put);
         Ok(0)
+    }
+
+    fn keep_prefix(&mut self, sequence: SequenceId, tokens: u32) {
+        let capacity = self.model.prefix_tokens as usize;
+        let prompt = self
+            .sequences
+            .get(&sequence)
+            .map(|sequence| &sequence.spec.prompt);
+        let prefix = prompt.and_then(|prompt| prompt.get(..tokens as usize));
+        let Some(prefix) = prefix.filter(|prefix| (1..=capacity).contains(&prefix.len())) else {
+            return;
+        };
+        let prefix = prefix.to_vec();
+        self.prefixes.retain(|stored| *stored != prefix);
+        self.prefixes.push_front(prefix);
+        while self.prefixes.iter().map(Vec::len).sum::<usize>() > capacity {
+            self.prefixes.pop_back();
+        }
+    }
+
+    fn reuse_prefix(&mut self, sequence: SequenceId, tokens: u32) -> u32 {
+        let Some(sequence) = self.sequences.get_mut(&sequence) else {
+            return 0;
+        };
+        let prefix = sequence.spec.prompt.get(..tokens as usize);
+        let stored = prefix.and_then(|prefix| {
+            let mut stored = self.prefixes.iter();
+            stored.position(|stored| stored.starts_with(prefix))
+        });
+        if let Some(stored) = stored.and_then(|at| self.prefixes.remove(at)) {
+            self.prefixes.push_front(stored);
+            sequence.computed = sequence.computed.max(tokens);
+        }
+        sequence.computed
     }
 
     fn sequences(&self) -> usize {

@@ -8,16 +8,19 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never, select};
 use weir_flow::{
     DeviceKind, GeneratedToken, GenerativeModel, GenerativeSession, Sampling, SequenceCommand, SequenceSpec,
-    SequenceState, SequenceStep, SessionError,
+    SequenceState, SequenceStep, SessionError, compute_up_to,
 };
-use weir_types::{ModuleId, SequenceId, SlotId, Span, StepCurve, StepProfile};
+use weir_policy::SlotEvent;
+use weir_policy::generate::PrefixUse;
+use weir_types::{ModelId, ModuleId, SequenceId, SlotId, Span, StepCurve, StepProfile};
 
 use crate::clock::Clock;
 use crate::panic_message::panic_message;
 use crate::processor_time::{ProcessorTimes, ThreadKind};
+use crate::session_control::{SessionChangeSender, SessionControl, SessionOrder, WarmModels};
 
 /// Decode steps of so many sequences are measured, up to what an instance takes.
 const DECODE_SIZES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -32,8 +35,6 @@ pub(crate) const MAX_JOBS: usize = 32;
 /// Longest wait of an instance for the cache of a sequence that moves to it. After that the cache is computed
 /// again from the tokens.
 const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
-/// Most tokens of one sequence that are computed again at once.
-const MAX_TOKENS_AT_ONCE: u32 = 256;
 /// Between two attempts to open a session whose device or worker is gone: at first, and at most.
 const REOPEN_INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 
@@ -82,6 +83,10 @@ pub(crate) struct StepJob {
     pub(crate) number: u64,
     pub(crate) commands: Vec<InstanceCommand>,
     pub(crate) steps: Vec<SequenceStep>,
+    /// Prefixes that its sequences take from the cache of prefixes before the step.
+    pub(crate) reused: Vec<PrefixUse>,
+    /// Prefixes that are stored after the step.
+    pub(crate) kept: Vec<PrefixUse>,
 }
 
 /// The result of a step, with its duration.
@@ -122,19 +127,25 @@ pub(crate) enum InstanceReport {
 /// Sends the report of an instance to its module; called on the thread of the instance.
 pub(crate) type InstanceReportSender = Box<dyn Fn(InstanceReport) + Send>;
 
-/// An instance before its thread starts: its session is open.
+/// An instance before its thread starts: its session is open, unless it is opened and closed by orders.
 pub(crate) struct Instance {
     slot: SlotId,
     clock: Clock,
     device: DeviceKind,
     model: Arc<dyn GenerativeModel>,
     session: Option<Box<dyn GenerativeSession>>,
+    /// Its model in the graph, with the models in host memory; set if its session is opened and closed by orders.
+    ordered: Option<(ModelId, Arc<WarmModels>)>,
+    /// Reason for which an order to open its session failed last.
+    failure: Option<String>,
 }
 
 /// An instance on its thread.
 pub(crate) struct InstanceHandle {
     pub(crate) jobs: Sender<InstanceJob>,
     pub(crate) thread: JoinHandle<()>,
+    /// Channel for orders, where its session is opened and closed by them.
+    pub(crate) sessions: Option<SessionControl>,
 }
 
 impl Instance {
@@ -150,7 +161,40 @@ impl Instance {
             device,
             session: Some(model.open(device)?),
             model,
+            ordered: None,
+            failure: None,
         })
+    }
+
+    /// An instance without a session, which orders open and close.
+    pub(crate) fn closed(
+        (slot, device): (SlotId, DeviceKind),
+        clock: Clock,
+        (id, model): (ModelId, Arc<dyn GenerativeModel>),
+        warm: Arc<WarmModels>,
+    ) -> Self {
+        Self {
+            slot,
+            clock,
+            device,
+            model,
+            session: None,
+            ordered: Some((id, warm)),
+            failure: None,
+        }
+    }
+
+    /// Opens its session anew, and returns the time that this takes.
+    pub(crate) fn measure_opening(&mut self) -> Result<Span, SessionError> {
+        self.discard();
+        let (clock, began) = (self.clock, self.clock.now());
+        self.session()?;
+        Ok(clock.now().since(began))
+    }
+
+    /// Closes its session.
+    pub(crate) fn close(&mut self) {
+        self.discard();
     }
 
     /// Measures steps of up to `max_step_tokens` tokens and `max_sequences` sequences.
@@ -235,36 +279,121 @@ impl Instance {
     /// Runs jobs on a thread of its own until the channel closes.
     pub(crate) fn start(
         mut self,
-        on_report: InstanceReportSender,
+        (on_report, on_change): (InstanceReportSender, SessionChangeSender),
         processor: &Arc<ProcessorTimes>,
     ) -> std::io::Result<InstanceHandle> {
         let (jobs, queue): (_, Receiver<InstanceJob>) = bounded(MAX_JOBS);
+        let (orders, mut changes) = bounded(1);
+        let sessions = self.ordered.as_ref().map(|(_, warm)| SessionControl {
+            orders,
+            warm: Arc::clone(warm),
+        });
         let processor = Arc::clone(processor);
         let thread = std::thread::Builder::new()
             .name(format!("weir-slot-{}", self.slot.0))
             .spawn(move || {
                 let mut timer = processor.timer(ThreadKind::Workers);
-                while let Ok(job) = queue.recv() {
-                    let mut job = match job {
-                        InstanceJob::Step(job) => job,
-                        InstanceJob::HandOver { sequence, to } => {
-                            self.hand_over(sequence, &to);
-                            continue;
-                        }
-                    };
-                    let began = self.clock.now();
-                    let result = self.run(&mut job);
-                    let took = self.clock.now().since(began);
-                    let is_gone = result.as_ref().is_err_and(|failure| failure.is_gone);
-                    let module = job.module;
-                    on_report(InstanceReport::Stepped(self.result(&job, took, result)));
-                    if is_gone {
-                        self.await_return(module, &queue, &on_report);
+                loop {
+                    select! {
+                        recv(queue) -> job => match job {
+                            Ok(job) => self.on_job(job, &queue, &on_report),
+                            Err(_) => return,
+                        },
+                        recv(changes) -> order => match order {
+                            Ok(order) => {
+                                // Sequences that leave with their caches were sent before.
+                                while let Ok(job) = queue.try_recv() {
+                                    self.on_job(job, &queue, &on_report);
+                                }
+                                on_change(self.carry_out(order));
+                            }
+                            // Steps may still come.
+                            Err(_) => changes = never(),
+                        },
                     }
                     timer.update();
                 }
             })?;
-        Ok(InstanceHandle { jobs, thread })
+        Ok(InstanceHandle {
+            jobs,
+            thread,
+            sessions,
+        })
+    }
+
+    fn on_job(&mut self, job: InstanceJob, queue: &Receiver<InstanceJob>, on_report: &InstanceReportSender) {
+        let mut job = match job {
+            InstanceJob::Step(job) => job,
+            InstanceJob::HandOver { sequence, to } => return self.hand_over(sequence, &to),
+        };
+        let began = self.clock.now();
+        let result = self.run(&mut job);
+        let took = self.clock.now().since(began);
+        let is_gone = result.as_ref().is_err_and(|failure| failure.is_gone);
+        let module = job.module;
+        on_report(InstanceReport::Stepped(self.result(&job, took, result)));
+        if is_gone {
+            self.await_return(module, queue, on_report);
+        }
+    }
+
+    /// Opens or closes its session.
+    fn carry_out(&mut self, order: SessionOrder) -> SlotEvent {
+        let (slot, clock) = (self.slot, self.clock);
+        let began = clock.now();
+        match order {
+            SessionOrder::Open { model, warm } => {
+                let opened = self.open_session(warm);
+                let took = clock.now().since(began);
+                match opened {
+                    Ok(warm) => {
+                        self.failure = None;
+                        SlotEvent::Opened {
+                            slot,
+                            model,
+                            warm,
+                            took,
+                        }
+                    }
+                    Err(reason) => {
+                        // Each request tries again: a reason is logged once.
+                        if self.failure.as_ref() != Some(&reason) {
+                            tracing::warn!(
+                                slot = slot.0,
+                                "model not opened: {reason}; a request is dropped, and the next one tries again"
+                            );
+                        }
+                        self.failure = Some(reason);
+                        SlotEvent::OpenFailed { slot, model, took }
+                    }
+                }
+            }
+            SessionOrder::Close { model } => {
+                self.discard();
+                let took = clock.now().since(began);
+                SlotEvent::Closed { slot, model, took }
+            }
+        }
+    }
+
+    /// Opens its session, from host memory if that is wanted and the model is there; returns whether it was.
+    fn open_session(&mut self, warm: bool) -> Result<bool, String> {
+        let known = self.ordered.as_ref().filter(|_| warm);
+        let known = known.and_then(|(id, models)| models.of(*id));
+        let opened = catch_unwind(AssertUnwindSafe(|| match &known {
+            Some(prepared) => Ok((self.model.open_warm(self.device, prepared)?, None)),
+            None => self.model.open_cold(self.device),
+        }));
+        let (session, prepared) = opened
+            .map_err(|panic| panic_message(panic.as_ref()))?
+            .map_err(|error: SessionError| error.to_string())?;
+        if let Some((id, models)) = &self.ordered
+            && let Some(prepared) = prepared
+        {
+            models.keep(*id, prepared);
+        }
+        self.session = Some(session);
+        Ok(known.is_some())
     }
 
     /// Tries to open the session of `module` again until that is possible, or the run is over.
@@ -348,7 +477,15 @@ impl Instance {
                     tracing::debug!("{error}");
                 }
             }
-            session.step(&job.steps)
+            for prefix in &job.reused {
+                let computed = session.reuse_prefix(prefix.sequence, prefix.tokens);
+                compute_up_to(session.as_mut(), prefix.sequence, [computed, prefix.tokens])?;
+            }
+            let tokens = session.step(&job.steps)?;
+            for prefix in &job.kept {
+                session.keep_prefix(prefix.sequence, prefix.tokens);
+            }
+            Ok::<_, SessionError>(tokens)
         }));
         let reason = match ran {
             Ok(Ok(tokens)) => return Ok(tokens),
@@ -395,13 +532,8 @@ fn take_over(handover: Handover, session: &mut dyn GenerativeSession) -> Result<
         generated,
         cache: cache.and_then(|state| state.cache),
     };
-    let mut computed = session.put(sequence, state)?;
-    while computed < cached {
-        let tokens = (cached - computed).min(MAX_TOKENS_AT_ONCE);
-        session.step(&[SequenceStep { sequence, tokens }])?;
-        computed += tokens;
-    }
-    Ok(())
+    let computed = session.put(sequence, state)?;
+    compute_up_to(session, sequence, [computed, cached])
 }
 
 fn failure(error: &SessionError) -> StepFailure {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use weir_control::{ControlSpec, Edge, GearSpec, StageSpec};
-use weir_graph::{Graph, PrepareMode, SourceMode};
+use weir_control::{ControlSpec, DeviceQueuesSpec, Edge, GearSpec, StageSpec};
+use weir_graph::{Graph, PrepareMode, SourceMode, replica_profiles};
 use weir_planner::{MAX_PIPELINE_SLOTS, PipelineSlots};
 use weir_policy::{
-    Answer, BatchBinding, BreakerSpec, GenerateSpec, Mailboxes, ModuleInfo, ModuleSpec, OverlapSpec,
-    Placement, Pool, ScalingSpec, SlotsSpec, StreamShare, worker_throughput,
+    Answer, BatchBinding, BreakerSpec, DeviceMemory, DeviceModel, GenerateSpec, Mailboxes, ModuleInfo,
+    ModuleSpec, OverlapSpec, Placement, Pool, ScalingSpec, SlotsSpec, StreamShare, worker_throughput,
 };
 use weir_types::{ModelId, ModuleId, Profile, SlotId, Span, Topology};
 
@@ -28,6 +28,8 @@ pub(crate) struct PolicySpecs {
     pub(crate) breaker: BreakerSpec,
     /// Modules whose workers open and close with the load.
     pub(crate) scaling: Vec<(ModuleId, ScalingSpec)>,
+    /// Queues of models that generate and take turns, by device.
+    pub(crate) queues: Vec<DeviceQueuesSpec>,
     /// By module whose model is on several devices, the names of these by slot; of others empty.
     pub(crate) devices: Vec<Vec<String>>,
 }
@@ -53,6 +55,13 @@ impl PolicySpecs {
         let shares = shares(graph);
         let spec = |(id, module): (u32, &weir_graph::ModuleNode)| {
             let (batch, profile) = profiles.batches[module.model].clone();
+            let own_slots = slots.slots_of_model(module.model);
+            let ends = match &profiles.ends[module.model] {
+                ends if ends.is_empty() && pipelines[id as usize].is_none() => {
+                    replica_profiles(graph, id as usize, &profile, own_slots.len())
+                }
+                ends => ends.clone(),
+            };
             ModuleSpec {
                 id: ModuleId(id),
                 slo: graph.slo(),
@@ -62,7 +71,7 @@ impl PolicySpecs {
                         let first = slots.slot_count() + id * MAX_PIPELINE_SLOTS;
                         (first..first + pipelines.count).map(SlotId).collect()
                     }
-                    None => slots.slots_of_model(module.model).to_vec(),
+                    None => own_slots.to_vec(),
                 },
                 pool: match &pipelines[id as usize] {
                     Some(_) => Pool::Pipelines,
@@ -77,7 +86,7 @@ impl PolicySpecs {
                     .map_or(1.0, |pipelines| pipelines.share),
                 shares: shares.clone(),
                 seed: options.seed,
-                ends: profiles.ends[module.model].clone(),
+                ends,
                 generate: generate(graph, module, profiles, options.seed),
                 overlap: match &pipelines[id as usize] {
                     Some(_) => None,
@@ -87,6 +96,7 @@ impl PolicySpecs {
         };
         let modules: Vec<ModuleSpec> = (0..).zip(graph.modules()).map(spec).collect();
         let scaling = scaling(graph, &topology, &modules);
+        let queues = queues(graph, profiles, &modules);
         let devices = graph
             .modules()
             .iter()
@@ -109,6 +119,7 @@ impl PolicySpecs {
             slots,
             breaker: BreakerSpec::default(),
             scaling,
+            queues,
             devices,
         })
     }
@@ -142,6 +153,7 @@ impl PolicySpecs {
             breaker: self.breaker,
             scaling: self.scaling.clone(),
             max_workers: None,
+            queues: self.queues.clone(),
             plan: None,
             has_books: false,
             is_distributed: false,
@@ -197,6 +209,21 @@ fn generate(
         answer: Answer::Whole,
         length: graph.policy().length,
     })
+}
+
+/// Queues of models that generate and take turns, by device.
+fn queues(graph: &Graph, profiles: &Profiles, modules: &[ModuleSpec]) -> Vec<DeviceQueuesSpec> {
+    let of_device = |device: &DeviceMemory| {
+        let module = |model: &DeviceModel| {
+            let mut all = graph.modules().iter().zip(modules);
+            let (_, spec) = all.find(|(node, _)| node.model == model.model.index())?;
+            Some((spec.id, spec.generate.as_ref()?))
+        };
+        let modules: Vec<Option<(ModuleId, &GenerateSpec)>> = device.models.iter().map(module).collect();
+        let policy = graph.policy();
+        DeviceQueuesSpec::new(device, &modules, (policy.queues, policy.slot_planning()))
+    };
+    profiles.memory.generating.iter().filter_map(of_device).collect()
 }
 
 /// Modules whose workers open and close with the load, as the rule of their model says.

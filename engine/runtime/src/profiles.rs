@@ -155,6 +155,9 @@ pub(crate) fn profiles(
         if node.generates() {
             progress.set_preparing("measuring models", index + 1, models.len(), &node.name);
             let own = own_instances(node, &models[index], index, slots, workers)?;
+            if slots.takes_turns(graph, node.device) {
+                sessions[index] = Some(generating_session(node, &mut workers[first.index()])?);
+            }
             let one = own.iter().map(|instance| instance.steps.duration(1, true)).min();
             let one = one.and_then(|one| Profile::new(vec![(1, one)]));
             profiles.push((vec![1], one.unwrap_or_else(fallback)));
@@ -240,6 +243,28 @@ fn session_use(
     Ok(SessionUse {
         device_bytes: node.memory.unwrap_or(measured.device_bytes),
         ..measured
+    })
+}
+
+/// Memory and opening times of a session of a model that takes turns with others: its memory is declared, and its times are
+/// declared for an emulated model, else measured. The session is closed then.
+fn generating_session(node: &ModelNode, worker: &mut Worker) -> Result<SessionUse, SessionError> {
+    let device_bytes = node.memory.unwrap_or(0);
+    let [mut open_cold, mut open_warm] = node.opening_times();
+    let is_emulated = node.origin == ModelOrigin::Emulated;
+    if let Some(instance) = worker.instance_mut() {
+        if !is_emulated {
+            open_cold = instance.measure_opening()?;
+            open_warm = open_cold;
+        }
+        instance.close();
+    }
+    Ok(SessionUse {
+        device_bytes,
+        // Only emulated models are prepared in host memory.
+        host_bytes: if is_emulated { device_bytes } else { 0 },
+        open_cold,
+        open_warm,
     })
 }
 
@@ -345,9 +370,9 @@ fn generative(
         model: node.name.clone(),
         reason,
     };
-    let limits = model.generative().map(|model| model.limits());
-    let limits = limits.ok_or_else(|| bad("it does not generate".to_owned()))?;
-    let bounds = InstanceBounds::new(node, declared, limits);
+    let generative = model.generative();
+    let generative = generative.ok_or_else(|| bad("it does not generate".to_owned()))?;
+    let bounds = InstanceBounds::new(node, declared, generative.as_ref());
     let steps = match declared_steps(declared) {
         Some(curve) => {
             let curve = curve.map_err(|error| bad(error.to_string()))?;

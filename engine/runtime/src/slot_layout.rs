@@ -67,6 +67,11 @@ impl SlotLayout {
         own.find(|own| own.slot == slot.0).map_or(0, |own| own.end)
     }
 
+    /// Whether the models of a device generate and take turns on its slots.
+    pub(crate) fn takes_turns(&self, graph: &Graph, device: usize) -> bool {
+        self.slots.takes_turns(graph, device)
+    }
+
     /// Slots in all.
     pub(crate) fn slot_count(&self) -> u32 {
         self.devices.len() as u32
@@ -148,6 +153,12 @@ impl SlotLayout {
                     true => worker.of_scaled_pool(),
                     false => worker,
                 }));
+            }
+            if node.is_own
+                && self.slots.takes_turns(graph, node.device)
+                && let Some(worker) = Worker::closed(slot, clock, &placed, &warm)
+            {
+                return Ok(worker);
             }
             Worker::open(slot, clock, placed, prepare == PrepareMode::Overlap)
         };

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use weir_flow::SessionError;
-use weir_types::{SlotId, Span};
+use weir_types::{ModelId, SlotId, Span};
 
 use crate::batch::{BatchDoneSender, BatchLaunchedSender, PlacedModel, WorkerHandle};
 use crate::clock::Clock;
@@ -14,7 +14,7 @@ use crate::instance::Instance;
 use crate::overlapped::OverlappedWorker;
 use crate::processor_time::ProcessorTimes;
 use crate::resident::ResidentWorker;
-use crate::session_control::SessionChangeSender;
+use crate::session_control::{SessionChangeSender, WarmModels};
 
 /// A worker before its threads start: its sessions are open.
 pub(crate) enum Worker {
@@ -44,6 +44,21 @@ impl Worker {
             Self::Overlapped(OverlappedWorker::open(slot, clock, placed)?)
         } else {
             Self::Inline(InlineWorker::open(slot, clock, placed)?)
+        })
+    }
+
+    /// An instance whose session is opened and closed by orders; `None` if no model that generates is placed on `slot`.
+    pub(crate) fn closed(
+        slot: SlotId,
+        clock: Clock,
+        placed: &[PlacedModel],
+        warm: &Arc<WarmModels>,
+    ) -> Option<Self> {
+        placed.iter().find_map(|placed| {
+            let model = placed.opener.generative()?;
+            let id = ModelId(placed.model as u32);
+            let instance = Instance::closed((slot, placed.device), clock, (id, model), Arc::clone(warm));
+            Some(Self::Generative(instance))
         })
     }
 

@@ -13,6 +13,15 @@ pub struct Demand {
     pub branches: Vec<Branches>,
 }
 
+impl Demand {
+    /// Sets the items of a module, in the place of those that it has.
+    pub(crate) fn set_crops(&mut self, crops: Crops) {
+        self.crops.retain(|other| other.module != crops.module);
+        self.crops.push(crops);
+        self.crops.sort_by_key(|crops| crops.module);
+    }
+}
+
 /// A varying number of items: Poisson around a level that wanders slowly, as objects in view of a camera do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Crops {

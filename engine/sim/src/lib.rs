@@ -29,8 +29,8 @@ pub use event_queue::EventQueue;
 pub use interference::Interference;
 pub use scheduled::{ChangeKind, ScheduledChange};
 pub use spec::{
-    DecodingSpec, Edge, LaterPlan, Link, Scaling, SceneSpec, SlotFault, StreamSpec, Tokens, WorkerFailure,
-    WorldCluster, WorldGenerate, WorldMemory, WorldModule, WorldPool, WorldSpec,
+    DecodingSpec, Edge, LaterPlan, Link, LinkChange, Replanner, Scaling, SceneSpec, SlotFault, StreamSpec,
+    Tokens, WorkerFailure, WorldCluster, WorldGenerate, WorldMemory, WorldModule, WorldPool, WorldSpec,
 };
 pub use timeline::{ModuleTimeline, Timeline};
 pub use world::{Shift, SimulationResult, control_spec, simulate, simulate_streams};

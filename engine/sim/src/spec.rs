@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weir_planner::PipelineSlots;
-use weir_policy::generate::emulated_length;
-use weir_policy::reservations::{PlanSpec, ReserveSpec};
+use weir_graph::{SourceMode, SourceNode, WorkerNode};
+use weir_planner::{PipelineSlots, Plan};
+use weir_policy::generate::{Prefix, emulated_length};
+use weir_policy::reservations::{PlanSpec, ReplanOrigin, ReserveSpec};
 use weir_policy::{
     AutoscaleRule, DeviceMemory, GOLDEN_GAMMA, GenerateSpec, Mailboxes, OverlapSpec, Policy, StreamShare,
     uniform_hash, worker_throughput,
@@ -112,8 +113,17 @@ impl WorldSpec {
 pub struct WorldMemory {
     /// The devices; what opening takes there is what it does take.
     pub devices: Vec<DeviceMemory>,
+    /// Devices whose models generate and take turns. The slots of a model are the instances of its module.
+    pub generating: Vec<DeviceMemory>,
     /// Names of models, by their ids.
     pub names: Vec<String>,
+}
+
+impl WorldMemory {
+    /// Whether sessions open and close on a device.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.devices.is_empty() || !self.generating.is_empty()
+    }
 }
 
 /// Decoding on the cores that run batches. Streams are alike, and send each frame of their groups of pictures.
@@ -151,6 +161,17 @@ pub struct StreamSpec {
     pub share: StreamShare,
     /// True if its frames wait at the source while the stream is at its limit, and are never dropped.
     pub is_lossless: bool,
+}
+
+impl StreamSpec {
+    /// Settings of the stream of a graph's source.
+    pub(crate) fn of(source: &SourceNode) -> Self {
+        Self {
+            slo: source.slo,
+            share: source.share,
+            is_lossless: source.mode == SourceMode::Lossless,
+        }
+    }
 }
 
 /// One module of a world.
@@ -198,6 +219,8 @@ pub struct WorldGenerate {
     pub spec: GenerateSpec,
     /// Tokens of prompts.
     pub prompt: Tokens,
+    /// Beginning that all prompts share; `None`: they share none.
+    pub prefix: Option<Prefix>,
     /// Number of tokens that are generated.
     pub output: Tokens,
     /// Error of the length that comes with a request: standard deviation of its logarithm; 0: exact. `None`:
@@ -263,6 +286,10 @@ pub struct WorldCluster {
     pub plan: PlanSpec,
     /// Plans that come later, by time.
     pub later: Vec<LaterPlan>,
+    /// Plans that are solved while the world runs; `None`: none are.
+    pub replanner: Option<Replanner>,
+    /// Links that become slower or faster than they are configured.
+    pub link_changes: Vec<LinkChange>,
     /// True if the result records every use of a resource.
     pub trace: bool,
 }
@@ -276,8 +303,11 @@ impl WorldCluster {
                 number: 1,
                 reserve,
                 owners: Vec::new(),
+                replan: None,
             },
             later: Vec::new(),
+            replanner: None,
+            link_changes: Vec::new(),
             trace: false,
         }
     }
@@ -294,6 +324,34 @@ pub struct LaterPlan {
     pub plan: PlanSpec,
     /// Each module over pipelines, by index, and its slots by the plan.
     pub modules: Vec<(usize, PipelineSlots)>,
+    /// Origin of a plan that was solved again, by which it may be declined; `None`: it is used however good it is.
+    pub origin: Option<ReplanOrigin>,
+}
+
+/// Solves the plan in force again for measured conditions, and lays the solution out on workers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replanner {
+    /// The plan in force first.
+    pub plan: Plan,
+    /// Each module over pipelines, with the name of its model.
+    pub modules: Vec<(ModuleId, String)>,
+    /// The workers, by their ids.
+    pub workers: Vec<WorkerNode>,
+    /// Time that a solution takes.
+    pub solve_time: Span,
+    /// Time that the partitions of a solution take to load.
+    pub load_time: Span,
+}
+
+/// A change of all links of a class of devices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkChange {
+    /// Time of the change.
+    pub at: Span,
+    /// Name of the class.
+    pub class: String,
+    /// Factor of transfer times from then on, against the configured bandwidth; of two classes the larger factor counts.
+    pub factor: f64,
 }
 
 /// Fault of a shared slot: its batches fail as they start.
@@ -371,6 +429,22 @@ impl WorldSpec {
         self.policy.mailboxes() == Mailboxes::Worker
             && self.memory.devices.is_empty()
             && pools.flatten().all(|slot| taken.insert(slot))
+    }
+
+    /// Durations on each slot of a module that assigns requests to slots: its slots differ in speed, or gears give each of its
+    /// replicas a queue. Empty for other modules.
+    pub(crate) fn slot_profiles(&self, module: usize) -> Vec<Profile> {
+        let node = &self.modules[module];
+        let gears = self.cascades.gears.as_ref();
+        let has_replicas = node.model.is_none()
+            && self.policy.mailboxes() == Mailboxes::Pool
+            && gears.is_some_and(|gears| gears.has_replicas(module));
+        match &node.pool {
+            WorldPool::Shared(slots) if node.ends.is_empty() && has_replicas && slots.len() > 1 => {
+                vec![node.profile.clone(); slots.len()]
+            }
+            _ => node.ends.clone(),
+        }
     }
 
     /// True if the frames of the stream wait at their source and are never dropped.

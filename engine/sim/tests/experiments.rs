@@ -341,6 +341,39 @@ fn a_graph_is_the_world_that_one_would_build_by_hand() {
     assert!((capacity(&run.world) - 100.0).abs() < 1e-6);
 }
 
+#[test]
+fn an_experiment_sets_the_items_of_a_graph() {
+    let experiment = |items: &str| {
+        let (folder, path) = folder(&format!(
+            "[experiment]\ngraph = \"graph.toml\"\n[items]\n{items}\n"
+        ));
+        (folder, read(&path))
+    };
+    let (_folder, read) = experiment("two = { mean = [0.5, 2.0], persistence = 0.5 }");
+    let read = read.unwrap();
+    let means: Vec<f64> = read
+        .runs()
+        .iter()
+        .map(|run| match run.world.demand.crops.as_slice() {
+            [crops] if crops.module == 1 && crops.persistence == 0.5 => crops.mean,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(means, [0.5, 2.0]);
+    // The second module does a hundred items a second.
+    let capacities: Vec<f64> = read.runs().iter().map(|run| capacity(&run.world)).collect();
+    assert!((capacities[1] - 50.0).abs() < 1e-6, "{capacities:?}");
+    for (wrong, part) in [
+        ("twos = { mean = 1.0 }", "there is no module \"twos\""),
+        ("two = { spread = 1.0 }", "`items` has no `mean`"),
+        ("two = 2", "`items`"),
+    ] {
+        let (_folder, read) = experiment(wrong);
+        let problems = read.unwrap_err().to_string();
+        assert!(problems.contains(part), "{wrong}: {problems}");
+    }
+}
+
 /// The worlds that ship can be read, and hold what their heads say of capacity within the balance that they claim.
 #[test]
 fn worlds_and_experiments_that_ship_are_sound() {

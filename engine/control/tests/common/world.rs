@@ -99,6 +99,7 @@ impl World {
             },
             scaling: Vec::new(),
             max_workers: None,
+            queues: Vec::new(),
             cascades: None,
             plan: None,
             has_books: true,

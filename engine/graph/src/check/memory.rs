@@ -5,9 +5,9 @@ use weir_policy::{Mailboxes, SlotQueues};
 
 use super::placement::{Devices, PlacedEnd};
 use super::wiring::{Wiring, upstream};
-use crate::device::{DeviceClass, PrepareMode};
+use crate::device::{DeviceClass, DeviceNode, PrepareMode};
 use crate::graph::ModelOrigin;
-use crate::raw::RawGraph;
+use crate::raw::{RawGraph, RawModel, RawModule};
 
 /// Reports what cannot be on a device with `memory`, and models that are larger than it.
 pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnostics) {
@@ -38,20 +38,34 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
             let hint = "set mailbox = \"pool\", or remove `memory`".to_owned();
             diagnostics.add(memory.at, message, Some(hint));
         }
-        if node.prepare == PrepareMode::Overlap {
+        let placed = raw.models.iter().zip(&devices.of_model);
+        let is_here = |ends: &[PlacedEnd]| ends.iter().any(|end| end.device == Some(index));
+        let here: Vec<&RawModel> = placed
+            .filter(|(_, ends)| is_here(ends))
+            .map(|(model, _)| model)
+            .collect();
+        let generates = here.iter().any(|model| model.generates());
+        if node.prepare == PrepareMode::Overlap && !generates {
             let message = format!(
                 "device \"{}\" has `memory`, and a slot that prepares ahead cannot open and close models yet",
                 node.name
             );
             diagnostics.add(memory.at, message, Some("add prepare = \"inline\"".to_owned()));
         }
-        if node.class == DeviceClass::Workers {
+        if matches!(node.class, DeviceClass::Workers | DeviceClass::Worker(_)) {
             let message = "`memory` is not for partition workers: the plan decides which models they hold";
             diagnostics.add(memory.at, message, Some("leave it out".to_owned()));
         }
-        let placed = raw.models.iter().zip(&devices.of_model);
-        let is_here = |ends: &[PlacedEnd]| ends.iter().any(|end| end.device == Some(index));
-        for (model, _) in placed.filter(|(_, ends)| is_here(ends)) {
+        if generates && node.class == DeviceClass::Cpu && node.slots.is_none() {
+            let message = format!(
+                "device \"{}\" has `memory` and models that generate, and a slot for each core: each slot would have a small part \
+                 of the memory",
+                node.name
+            );
+            let hint = "set its slots: slots = 1".to_owned();
+            diagnostics.add(memory.at, message, Some(hint));
+        }
+        for model in here {
             let name = &model.name.value;
             if !model.ends.devices.is_empty() {
                 let message = format!(
@@ -62,18 +76,12 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
                 diagnostics.add(model.name.at, message, Some(hint));
                 continue;
             }
-            if model.generates() {
-                let message = format!(
-                    "model \"{name}\" generates, and stays open: it cannot be on device \"{}\", whose `memory` is shared",
-                    node.name
-                );
-                let hint = "leave `memory` out, or give the model a device of its own".to_owned();
-                diagnostics.add(model.name.at, message, Some(hint));
+            if generates && !check_generating(raw, model, node, diagnostics) {
                 continue;
             }
             let Some(needed) = &model.memory else {
                 let is_process = matches!(model.origin, Some(ModelOrigin::Python(_)));
-                if is_process || !matches!(node.class, DeviceClass::Cpu | DeviceClass::Workers) {
+                if generates || is_process || !matches!(node.class, DeviceClass::Cpu | DeviceClass::Workers) {
                     let message = format!(
                         "model \"{name}\" has no `memory`, and its memory on device \"{}\" cannot be measured",
                         node.name
@@ -83,18 +91,65 @@ pub(super) fn check(raw: &RawGraph, devices: &Devices, diagnostics: &mut Diagnos
                 }
                 continue;
             };
-            if needed.value > memory.value {
+            let slots = match generates {
+                true => u64::from(node.slot_count(1).max(1)),
+                false => 1,
+            };
+            if needed.value > memory.value / slots {
+                let of_slots = match slots {
+                    1 => String::new(),
+                    _ => format!(" for each of its {slots} slots"),
+                };
                 let message = format!(
-                    "model \"{name}\" takes {} and device \"{}\" has {}: it could never be opened",
+                    "model \"{name}\" takes {} and device \"{}\" has {}{of_slots}: it could never be opened",
                     shown_bytes(needed.value),
                     node.name,
-                    shown_bytes(memory.value)
+                    shown_bytes(memory.value / slots)
                 );
                 let hint = "raise `memory` of the device, or use a smaller model".to_owned();
                 diagnostics.add(needed.at, message, Some(hint));
             }
         }
     }
+}
+
+/// Reports why a model cannot take turns with models that generate on a device; returns whether it can.
+fn check_generating(
+    raw: &RawGraph,
+    model: &RawModel,
+    node: &DeviceNode,
+    diagnostics: &mut Diagnostics,
+) -> bool {
+    let name = &model.name.value;
+    if !model.generates() {
+        let message = format!(
+            "model \"{name}\" is on device \"{}\" with models that generate: they cannot share its `memory`",
+            node.name
+        );
+        let hint = "give the models that generate a device of their own".to_owned();
+        diagnostics.add(model.name.at, message, Some(hint));
+        return false;
+    }
+    if let Some(workers) = &model.workers {
+        let message = format!(
+            "model \"{name}\" has `workers`, and device \"{}\" with its `memory` may open each model on each of its slots",
+            node.name
+        );
+        diagnostics.add(workers.at, message, Some("leave `workers` out".to_owned()));
+        return false;
+    }
+    let of_model = |module: &&RawModule| module.model.given().is_some_and(|own| own.value == *name);
+    let mut users = raw.modules.iter().filter(of_model);
+    if let (Some(first), Some(second)) = (users.next(), users.next()) {
+        let message = format!(
+            "modules \"{}\" and \"{}\" run model \"{name}\", and on device \"{}\" with its `memory` a model is for one module",
+            first.name.value, second.name.value, node.name
+        );
+        let hint = "add another model of the same file for one of them".to_owned();
+        diagnostics.add(second.name.at, message, Some(hint));
+        return false;
+    }
+    true
 }
 
 /// Warns of a planned order of work on a device where one module follows another: the planner orders the work

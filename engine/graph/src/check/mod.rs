@@ -1,6 +1,7 @@
 //! Builds a graph from the raw tables: names resolve, there is no cycle, types match, the SLO can be met at all.
 
 mod cascades;
+mod clients;
 mod lengths;
 mod like;
 mod memory;
@@ -30,6 +31,7 @@ use weir_types::Span;
 
 use crate::critical_path;
 use crate::device::DeviceNode;
+use crate::gear_memory::{GearModels, shortage};
 use crate::gears_file;
 use crate::graph::{
     EndNode, FRAMES, Graph, ModelNode, ModuleNode, OnDrop, PerTrackNode, SinkNode, StageNode, TrackerNode,
@@ -74,6 +76,7 @@ pub(crate) fn check(
     check_slo(&raw, &wiring, &models, diagnostics);
     check_paths(&raw, &wiring, diagnostics);
     check_output_paths(&raw, diagnostics);
+    clients::check(&raw, diagnostics);
     let devices = placement::place(&raw, diagnostics);
     placement::check_exclusive_slots(&raw, &models, &devices, diagnostics);
     placement::check_plans(&raw, diagnostics);
@@ -92,6 +95,13 @@ pub(crate) fn check(
     let graph = build(raw, file, &wiring, &models, (&devices, &finders))?;
     let gears = planned_gears.map(|path| {
         let read = gears_file::read_gears(&path.value, &graph);
+        let short = (read.as_ref().ok()).and_then(|gears| shortage(&graph, gears, GearModels::Switched));
+        if let Some(short) = short {
+            let message = format!("`gears`: {short}: its models take turns on the slots");
+            let hint = "raise it, ask fewer models, or give `shares` of fewer slots; models = \"switched\" in the file of the \
+                        gears makes this an error";
+            diagnostics.warn(path.at, message, Some(hint.to_owned()));
+        }
         read.map_err(|reason| {
             let message = format!("`gears`: {}: {reason}", path.value.display());
             let is_missing = !path.value.exists();

@@ -140,11 +140,24 @@ pub enum QueueEvent {
         /// Number of tokens whose cache is in host memory.
         cached: u32,
     },
+    /// A request has ended without its last token, in its queue or on its instance: it was dropped.
+    Cancelled {
+        /// Request that ended.
+        request: SequenceId,
+    },
     /// A model is open on an instance.
     Opened {
         /// Instance that can serve the model now.
         instance: InstanceId,
         /// Model that is open.
+        model: ModelId,
+    },
+    /// A model could not be opened on an instance, and takes no memory there. The request that it was opened for
+    /// is refused; the next one tries again.
+    OpenFailed {
+        /// Instance that cannot serve the model.
+        instance: InstanceId,
+        /// Model that is not open.
         model: ModelId,
     },
     /// A model is closed on an instance, and its memory is free.
@@ -224,7 +237,7 @@ pub enum QueueEffect {
         /// Model to be removed from host memory.
         model: ModelId,
     },
-    /// Drop a request, because no instance can ever open its model.
+    /// Drop a request: no instance can ever open its model, or opening it failed.
     Refuse {
         /// Request that ends.
         request: SequenceId,

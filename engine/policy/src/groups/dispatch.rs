@@ -18,7 +18,7 @@ const NEARLY_DONE_S: f64 = 1.0;
 
 impl Queues {
     /// The next request of an instance's queue, if any.
-    fn head(&mut self, instance: InstanceId) -> Option<SequenceId> {
+    pub(super) fn head(&mut self, instance: InstanceId) -> Option<SequenceId> {
         match &mut self.waiting {
             Waiting::ByInstance(lines) => lines.first(instance.index()).map(|(_, id)| id),
             Waiting::ByModel(lines) => {
@@ -37,7 +37,7 @@ impl Queues {
     }
 
     /// Removes a request from its queue.
-    fn dequeue(&mut self, id: SequenceId) {
+    pub(super) fn dequeue(&mut self, id: SequenceId) {
         let Some(request) = self.requests.get(&id) else {
             return;
         };

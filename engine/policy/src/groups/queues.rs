@@ -99,6 +99,8 @@ pub struct Queues {
     pub(super) eps: Vec<Inefficiency>,
     pub(super) stats: QueueStats,
     pub(super) now: Timestamp,
+    /// Whether models are read into host memory before they are needed.
+    pub(super) prefetches: bool,
     /// Instances that are to be served in this step because of an event.
     touched: Vec<InstanceId>,
 }
@@ -149,9 +151,26 @@ impl Queues {
             requests: BTreeMap::new(),
             stats: QueueStats::default(),
             now: Timestamp::ZERO,
+            prefetches: true,
             touched: Vec::new(),
             spec,
         }
+    }
+
+    /// The same without reading models into host memory ahead, for drivers that cannot do so. Models that were
+    /// open stay in host memory as before.
+    #[must_use]
+    pub fn without_prefetching(self) -> Self {
+        Self {
+            prefetches: false,
+            ..self
+        }
+    }
+
+    /// Model that an instance serves, open or opening.
+    #[must_use]
+    pub fn model_on(&self, instance: InstanceId) -> Option<ModelId> {
+        self.at.get(instance.index()).and_then(|at| at.model)
     }
 
     /// Counters since the start.
@@ -213,6 +232,8 @@ impl Queues {
                 generated,
                 cached,
             } => self.on_returned(request, generated, cached, effects),
+            QueueEvent::Cancelled { request } => self.on_cancelled(request, effects),
+            QueueEvent::OpenFailed { instance, model } => self.on_open_failed(instance, model, effects),
             QueueEvent::Opened { instance, model } => {
                 self.reside(instance, ResidencyEvent::Opened(model), effects);
                 let room = self.full_room(instance, model);
@@ -432,6 +453,54 @@ impl Queues {
         }
         self.leave_instance(id, model, instance, effects);
         self.enqueue(id, effects);
+    }
+
+    fn on_cancelled(&mut self, id: SequenceId, effects: &mut Vec<QueueEffect>) {
+        let Some(place) = self.requests.get(&id).map(|request| request.place) else {
+            return;
+        };
+        if matches!(place, Place::Line(_) | Place::Group(_)) {
+            self.dequeue(id);
+        }
+        let Some(request) = self.requests.remove(&id) else {
+            return;
+        };
+        match place {
+            Place::Line(_) | Place::Group(_) => self.free_swapped(&request),
+            Place::Running(instance) => self.leave_instance(id, request.model, instance, effects),
+            Place::Returning(instance) => {
+                self.at[instance.index()].returning -= 1;
+                self.leave_instance(id, request.model, instance, effects);
+            }
+        }
+    }
+
+    /// Frees the host memory of a queued request's cache.
+    fn free_swapped(&mut self, request: &Request) {
+        if let Some(home) = request.home {
+            let served = &self.spec.instances[home.index()].models[request.model.index()];
+            let bytes = f64::from(request.cached) * served.cache_bytes;
+            let at = &mut self.at[home.index()];
+            at.swapped_bytes = (at.swapped_bytes - bytes).max(0.0);
+        }
+    }
+
+    fn on_open_failed(&mut self, instance: InstanceId, model: ModelId, effects: &mut Vec<QueueEffect>) {
+        self.at[instance.index()].opening = None;
+        self.reside(instance, ResidencyEvent::OpenFailed(model), effects);
+        if self.at[instance.index()].model == Some(model) {
+            self.at[instance.index()].model = None;
+            let head = self.head(instance);
+            let is_of_model = |id: &SequenceId| {
+                let request = self.requests.get(id);
+                request.is_some_and(|request| request.model == model)
+            };
+            if let Some(id) = head.filter(is_of_model) {
+                self.on_cancelled(id, effects);
+                effects.push(QueueEffect::Refuse { request: id });
+            }
+        }
+        self.touched.push(instance);
     }
 
     fn leave_instance(

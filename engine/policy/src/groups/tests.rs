@@ -141,6 +141,7 @@ fn instance_spec() -> InstanceSpec {
         block_tokens: 16,
         reserve_blocks: 4,
         prompt_gives_token: true,
+        prefix_tokens: 0,
     }
 }
 

@@ -452,7 +452,7 @@ impl Queues {
             let value = (count - place.min(count)) as f64;
             self.reside(instance, ResidencyEvent::Valued(model, value), effects);
         }
-        if self.spec.operations.warm_start {
+        if self.spec.operations.warm_start && self.prefetches {
             for model in next.into_iter().skip(1).take(MAX_PREFETCHED) {
                 self.reside(instance, ResidencyEvent::Expected(model), effects);
             }

@@ -32,10 +32,24 @@ impl Correction {
 
     /// The same with another weight of the measurement.
     pub(crate) fn update(&mut self, expected: Span, actual: Span, gain: f64) {
+        self.update_within(Self::MAX_RATIO, (expected, actual), gain);
+    }
+
+    /// A transfer that was expected to take `expected` took `actual`. The configured bandwidth may be wrong by orders of
+    /// magnitude, so a single ratio is bounded by the mean before it.
+    pub(crate) fn on_transfer(&mut self, expected: Span, actual: Span) {
+        self.update_within(
+            Self::MAX_RATIO * self.ratio.max(1.0),
+            (expected, actual),
+            Self::GAIN,
+        );
+    }
+
+    fn update_within(&mut self, max_ratio: f64, (expected, actual): (Span, Span), gain: f64) {
         if expected == Span::ZERO {
             return;
         }
-        let ratio = (actual.micros() as f64 / expected.micros() as f64).min(Self::MAX_RATIO);
+        let ratio = (actual.micros() as f64 / expected.micros() as f64).min(max_ratio);
         self.deviation += gain * ((ratio - self.ratio).abs() - self.deviation);
         self.ratio += gain * (ratio - self.ratio);
     }
@@ -76,5 +90,21 @@ mod tests {
             correction.expected_duration(expected) < Span::from_millis(30),
             "one stall is bounded"
         );
+    }
+
+    #[test]
+    fn transfers_follow_a_link_of_a_hundredth_of_its_bandwidth() {
+        let mut correction = Correction::default();
+        let (expected, actual) = (Span::from_millis(1), Span::from_millis(100));
+        correction.on_transfer(expected, actual);
+        assert!(
+            correction.expected_duration(expected) < Span::from_millis(2),
+            "one stall is bounded"
+        );
+        for _ in 0..200 {
+            correction.on_transfer(expected, actual);
+        }
+        let expected = correction.expected_duration(expected);
+        assert!(expected > Span::from_millis(99), "{expected:?}");
     }
 }

@@ -11,7 +11,7 @@ use weir_types::{
 use super::instances::GenerateSpec;
 use crate::flow::stream_shares::StreamShare;
 use crate::gears::InvocationSize;
-use crate::generate::Step;
+use crate::generate::{Prefix, Step};
 use crate::measure::fan_out::FanOut;
 use crate::pard::state::ModuleState;
 use crate::reservations::{BookingId, PathRequest};
@@ -36,8 +36,8 @@ pub struct ModuleSpec {
     pub batch: Vec<u32>,
     /// Duration of a batch by its size.
     pub profile: Profile,
-    /// Durations by batch size on each slot, in the order of `slots`, if the slots differ in speed; each
-    /// request then waits at one of them. `profile` describes all of them together.
+    /// Durations by batch size on each slot, in the order of `slots`, if the slots differ in speed or are replicas with a
+    /// queue each; each request then waits at one of them. `profile` describes all of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<Profile>,
     /// The graph's shape.
@@ -146,6 +146,9 @@ pub enum ModuleEvent {
         /// lengths is used.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         predicted: Vec<u32>,
+        /// Beginning that each prompt shares with earlier ones. Empty: none shares one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        prefixes: Vec<Option<Prefix>>,
         /// Whether the request may be dropped; false for lossless sources.
         droppable: bool,
         /// Latency objective of the request; `None`: the graph's.
@@ -163,6 +166,33 @@ pub enum ModuleEvent {
         /// Whether the step failed: it generated nothing, and the slot has lost all its caches.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         failed: bool,
+        /// Lengths that were predicted again, from the text so far: number of tokens that a sequence still
+        /// generates after this step.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        predicted: Vec<(SequenceId, u32)>,
+    },
+    /// The queues of several models start a sequence on a slot, where the module's model is open.
+    SequenceStarted {
+        /// Slot of the instance that runs the sequence.
+        slot: SlotId,
+        /// Sequence that starts, or continues.
+        sequence: SequenceId,
+        /// Number of its tokens whose cache was kept when it was recalled from this slot.
+        cached: u32,
+    },
+    /// The queues take a sequence back for a more urgent request; it leaves its slot once no step uses it.
+    SequenceRecalled {
+        /// Slot that the sequence leaves.
+        slot: SlotId,
+        /// Sequence that is to wait again.
+        sequence: SequenceId,
+        /// Whether its cache is kept in host memory for its next start.
+        keeps_cache: bool,
+    },
+    /// The queues cannot serve a sequence, because the module's model cannot be opened.
+    SequenceRefused {
+        /// Sequence whose request is dropped.
+        sequence: SequenceId,
     },
     /// The request ended elsewhere, for example because a sibling branch dropped it.
     Cancelled {
@@ -284,6 +314,14 @@ pub enum ModuleEvent {
         /// From 0 to 1; `None` if the slot has no share.
         share: Option<f64>,
     },
+    /// The replica on a slot waits for that many items of its queue before it runs a batch (KEN 4.3.3). Used if each slot
+    /// has a mailbox, and batches are not formed ahead.
+    SlotInvocationSet {
+        /// Slot of the replica.
+        slot: SlotId,
+        /// Number of items to wait for, and the longest wait.
+        invocation: InvocationSize,
+    },
     /// A slot of the module's own pool can be used.
     SlotUp {
         /// Slot that returned or was added.
@@ -339,6 +377,63 @@ pub struct BatchSlice {
 /// Number of items in a batch.
 pub(super) fn item_count(slices: &[BatchSlice]) -> u32 {
     slices.iter().map(|slice| slice.count).sum()
+}
+
+/// A fact that a module reports to the queues of several models which take turns on its slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueFact {
+    /// A sequence waits to be started.
+    Arrived {
+        /// Sequence that waits; its number rises with arrival.
+        sequence: SequenceId,
+        /// Number of tokens of its prompt.
+        prompt: u32,
+        /// Latency objective of its request.
+        slo: Span,
+        /// Deadline of its request.
+        deadline: Timestamp,
+    },
+    /// Room on a slot after a step, or after a sequence was placed there.
+    Room {
+        /// Slot of the instance.
+        slot: SlotId,
+        /// Number of further sequences that the instance can run.
+        sequences: u32,
+        /// Number of further tokens that fit into its cache.
+        tokens: u32,
+    },
+    /// A sequence has its last token.
+    Finished {
+        /// Sequence that ended.
+        sequence: SequenceId,
+        /// Number of tokens that it generated.
+        generated: u32,
+    },
+    /// A sequence has left its slot, as [`ModuleEvent::SequenceRecalled`] asked.
+    Returned {
+        /// Sequence that waits again.
+        sequence: SequenceId,
+        /// Number of tokens that it has generated.
+        generated: u32,
+        /// Number of tokens whose cache is kept.
+        cached: u32,
+    },
+    /// A sequence has ended without its last token, and no step uses it.
+    Cancelled {
+        /// Sequence that was dropped.
+        sequence: SequenceId,
+    },
+    /// The instance on a slot is lost, with its session and all that ran there.
+    Down {
+        /// Slot of the instance.
+        slot: SlotId,
+    },
+    /// The instance on a slot that was lost can be used again.
+    Up {
+        /// Slot of the instance.
+        slot: SlotId,
+    },
 }
 
 /// An action that a module requests from its driver.
@@ -423,6 +518,11 @@ pub enum ModuleEffect {
         slot: SlotId,
         /// Sequences of the step, with the tokens to compute.
         step: Step,
+    },
+    /// Tell the queues of several models a fact about a sequence or an instance.
+    Queue {
+        /// Fact about a sequence or an instance.
+        fact: QueueFact,
     },
     /// The request has passed this module; send it to the next modules.
     Forward {

@@ -527,7 +527,9 @@ impl Module {
     }
 
     fn update_bid(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
-        let bid = self.work(mailbox).filter(|_| self.waits_until(now).is_none());
+        let bid = self
+            .work(mailbox)
+            .filter(|_| self.waits_until(mailbox, now).is_none());
         let before = match bid {
             Some(bid) => self.shared.bids.insert(mailbox, bid),
             None => self.shared.bids.remove(&mailbox),
@@ -538,18 +540,30 @@ impl Module {
         }
     }
 
-    /// Time until which the module waits for more items; `None` if it does not wait.
-    pub(super) fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let waits = self.invocation.items > 1 && self.spec.pool != Pool::Pipelines;
-        if !waits || self.is_eager() || self.mailboxes.count() > 1 {
+    /// Time until which a mailbox waits for more items; `None` if it does not wait.
+    pub(super) fn waits_until(&self, mailbox: usize, now: Timestamp) -> Option<Timestamp> {
+        let (invocation, waiting) = match self.mailboxes.count() {
+            1 => (self.invocation, self.mailboxes.waiting_items()),
+            _ => {
+                let trigger = self.triggers.get(&self.workers.at(mailbox)?.slot)?;
+                (*trigger, self.mailboxes.items_in(mailbox))
+            }
+        };
+        let waits = invocation.items > 1 && self.spec.pool != Pool::Pipelines;
+        if !waits || self.is_eager() {
             return None;
         }
-        let bid = self.work(0)?;
-        let (waiting, batch) = (self.mailboxes.waiting_items(), self.peers.batch_size());
-        let at = self
-            .invocation
-            .ready_at(waiting, batch, bid.since, bid.latest_start);
+        let bid = self.work(mailbox)?;
+        let at = invocation.ready_at(waiting, self.peers.batch_size(), bid.since, bid.latest_start);
         (at > now).then_some(at)
+    }
+
+    /// Earliest time until which a mailbox waits for more items; `None` if none waits.
+    pub(super) fn next_trigger(&self, now: Timestamp) -> Option<Timestamp> {
+        let mailboxes = 0..self.mailboxes.count();
+        mailboxes
+            .filter_map(|mailbox| self.waits_until(mailbox, now))
+            .min()
     }
 
     /// All work that waits, if the order of work on slots is planned.

@@ -18,8 +18,9 @@ use weir_types::invariant::Kind;
 use weir_types::{DropReason, InstanceId, RequestId, SequenceId, Shortfall, SlotId, Span, Timestamp};
 
 use super::Module;
-use super::api::ModuleEffect;
+use super::api::{ModuleEffect, QueueFact};
 use super::instances::{Answer, Generating, Generative, Prompted, Prompts};
+use super::queued::queue;
 use crate::admission::{BatchView, Candidate};
 use crate::baselines::shares::of_objective;
 use crate::generate::{Expectation, Instance, InstanceEffect, InstanceEvent, Step};
@@ -32,7 +33,7 @@ use crate::route::{RouteEffect, RouteEvent};
 type Why = (DropReason, Option<Shortfall>);
 
 impl Module {
-    fn slot_of(&self, instance: InstanceId) -> SlotId {
+    pub(super) fn slot_of(&self, instance: InstanceId) -> SlotId {
         self.spec
             .slots
             .get(instance.index())
@@ -40,7 +41,7 @@ impl Module {
             .unwrap_or(SlotId(instance.0))
     }
 
-    fn instance_of(&self, slot: SlotId) -> Option<InstanceId> {
+    pub(super) fn instance_of(&self, slot: SlotId) -> Option<InstanceId> {
         let place = self.spec.slots.iter().position(|own| *own == slot)?;
         Some(InstanceId(place as u32))
     }
@@ -75,15 +76,15 @@ impl Module {
             .iter()
             .map(|predicted| generative.expected(*predicted, 0));
         let longest = longest.max().unwrap_or(1);
-        let (wait, duration) = generative.best_estimate(prompts.tokens.iter().sum(), longest);
-        let deadline = prompted.sent_at + prompted.slo;
+        let (wait, duration) = generative.best_estimate(|instance| prompts.to_compute(instance), longest);
+        let (slo, deadline) = (prompted.slo, prompted.sent_at + prompted.slo);
         if let Some((reason, shortfall)) = self.verdict(&prompted, now, (wait, duration)) {
             effects.push(self.drop_or_accept(request, reason, shortfall));
             return;
         }
         let is_new = generative.requests.insert(request, prompted).is_none();
         invariant!(is_new, Kind::Sequences, "request {} arrives twice", request.0);
-        for ((item, prompt), predicted) in (0..).zip(prompts.tokens).zip(predicted) {
+        for ((item, prompt), predicted) in (0_u32..).zip(prompts.tokens).zip(predicted) {
             if !generative.requests.contains_key(&request) {
                 // One of its sequences fits nowhere.
                 return;
@@ -91,12 +92,15 @@ impl Module {
             let expected = generative.expected(predicted, 0);
             generative.prompts.on_ended(*prompt);
             let id = SequenceId(generative.next);
+            // The prefixes of a model that takes turns with others go with its session.
+            let prefix = prompts.prefix(item as usize).filter(|_| !generative.is_queued());
             generative.next += 1;
             let sequence = Generating {
                 request,
                 stream,
                 item,
                 prompt: *prompt,
+                prefix,
                 generated: 0,
                 predicted,
                 instance: InstanceId(0),
@@ -112,12 +116,21 @@ impl Module {
             if let Some(prompted) = generative.requests.get_mut(&request) {
                 prompted.open.push(id);
             }
+            if generative.is_queued() {
+                effects.push(queue(QueueFact::Arrived {
+                    sequence: id,
+                    prompt: *prompt,
+                    slo,
+                    deadline,
+                }));
+                continue;
+            }
             let arrived = RouteEvent::Arrived {
                 sequence: id,
                 prompt: *prompt,
                 expected,
                 deadline,
-                prefix: None,
+                prefix,
             };
             self.route(generative, arrived, now, effects);
         }
@@ -228,11 +241,12 @@ impl Module {
             generated: sequence.generated,
             cached,
             due,
+            prefix: sequence.prefix,
         });
     }
 
     /// The request of a sequence cannot be served.
-    fn drop_sequence(
+    pub(super) fn drop_sequence(
         &mut self,
         generative: &mut Generative,
         sequence: SequenceId,
@@ -266,6 +280,9 @@ impl Module {
             let Some(sequence) = generative.end_sequence(id, false, now) else {
                 continue;
             };
+            if !generative.report_cancelled((id, &sequence), effects) {
+                continue;
+            }
             let at = sequence.instance;
             generative.events[at.index()].push(InstanceEvent::Cancelled { sequence: id });
             effects.push(ModuleEffect::Remove {
@@ -292,6 +309,9 @@ impl Module {
             for _ in 0..lost.count() {
                 generative.counted.on_lost();
             }
+            if generative.is_queued() {
+                return Self::lose_queued(generative, (slot, instance), effects);
+            }
             self.route(generative, RouteEvent::Down { instance }, now, effects);
             // Sequences that were leaving this instance are placed at their destinations.
             for left in generative.left_behind(instance) {
@@ -313,18 +333,21 @@ impl Module {
             && !generative.is_up[instance.index()]
         {
             generative.set_up(instance, true);
+            if generative.is_queued() {
+                effects.push(queue(QueueFact::Up { slot }));
+            }
             self.route(generative, RouteEvent::Up { instance }, now, effects);
         }
     }
 
-    /// A step ended: the sequences in `finished` have their last token. If it `failed`, it generated nothing,
-    /// and all caches of its instance are lost.
+    /// A step ended: the sequences in `finished` have their last token, and others are `predicted` to generate
+    /// so many tokens more. If it `failed`, it generated nothing, and all caches of its instance are lost.
     pub(super) fn on_stepped(
         &mut self,
         generative: &mut Generative,
         slot: SlotId,
         (took, failed): (Span, bool),
-        finished: &[SequenceId],
+        (finished, predicted): (&[SequenceId], &[(SequenceId, u32)]),
         now: Timestamp,
         effects: &mut Vec<ModuleEffect>,
     ) {
@@ -344,6 +367,7 @@ impl Module {
             return;
         };
         self.spend_step(generative, &step, took, effects);
+        generative.report_left(instance, effects);
         if failed {
             let lost: Vec<SequenceId> = step.parts.iter().map(|part| part.sequence).collect();
             for sequence in &lost {
@@ -360,6 +384,8 @@ impl Module {
                 took,
                 finished: Vec::new(),
             });
+            events.push(InstanceEvent::PrefixesLost);
+            self.route(generative, RouteEvent::PrefixesLost { instance }, now, effects);
             return;
         }
         // Inserted first: events that arrived since are to be applied to the state after the step.
@@ -386,12 +412,18 @@ impl Module {
                 generative.lengths.on_ended(stream, prompt, generated);
                 generative.counted.on_finished(expectation, generated, now);
                 generative.end_sequence(part.sequence, true, now);
+                generative.report_finished(part.sequence, generated, effects);
                 self.on_sequence_ended(generative, request, part.sequence, now, effects);
                 continue;
             }
             if generated == 1 && generative.answer == Answer::FirstToken {
                 // Tokens after the first one delay no request.
                 self.on_sequence_ended(generative, request, part.sequence, now, effects);
+            }
+            if let Some((_, remaining)) = predicted.iter().find(|(id, _)| *id == part.sequence) {
+                let total = generated.saturating_add(*remaining);
+                let predicted = generative.set_predicted(part.sequence, total);
+                self.route(generative, predicted, now, effects);
             }
             if generated.is_multiple_of(generative.router.spec().check_tokens.max(1)) {
                 self.check_sequence(generative, part.sequence, now, effects);
@@ -475,7 +507,11 @@ impl Module {
         let late = waiting.filter_map(|(id, sequence)| {
             let prompted = generative.requests.get(&sequence.request)?;
             let tokens = generative.expected(sequence.predicted, 0);
-            let (_, duration) = generative.best_estimate(sequence.prompt, tokens);
+            let prompt = |instance: &Instance| {
+                let cached = instance.cached_tokens(sequence.prefix);
+                sequence.prompt.saturating_sub(cached)
+            };
+            let (_, duration) = generative.best_estimate(prompt, tokens);
             Some((*id, self.verdict(prompted, now, (Span::ZERO, duration))?))
         });
         let late: Vec<(SequenceId, Why)> = late.collect();
@@ -558,8 +594,9 @@ impl Module {
         while let Some(index) = generative.events.iter().position(|events| !events.is_empty()) {
             let events = std::mem::take(&mut generative.events[index]);
             let mut asked = Vec::new();
-            generative.instances[index].step(events, now, &mut asked);
             let instance = InstanceId(index as u32);
+            generative.note_decision(instance);
+            generative.instances[index].step(events, now, &mut asked);
             for effect in asked {
                 self.apply_instance(generative, instance, effect, now, effects);
             }
@@ -581,6 +618,9 @@ impl Module {
                 step.parts
                     .retain(|part| generative.sequences.contains_key(&part.sequence));
                 step.tokens = step.parts.iter().map(|part| part.tokens).sum();
+                for uses in [&mut step.reused, &mut step.kept] {
+                    uses.retain(|prefix| generative.sequences.contains_key(&prefix.sequence));
+                }
                 if step.parts.is_empty() {
                     generative.events[instance.index()].push(InstanceEvent::Stepped {
                         took: step.expected,
@@ -608,6 +648,10 @@ impl Module {
             }
             InstanceEffect::Drop { sequence, reason } => {
                 self.drop_sequence(generative, sequence, (reason, None), now, effects);
+                Self::end_answered(generative, sequence, now, effects);
+            }
+            InstanceEffect::Move { sequence, cached, .. } if generative.is_queued() => {
+                generative.return_to_queue(slot, (sequence, cached), effects);
             }
             InstanceEffect::Move {
                 sequence, to, cached, ..

@@ -9,7 +9,7 @@ use weir_types::{
 };
 
 use super::*;
-use crate::generate::{InstanceSpec, LengthSource, Step, emulated_length};
+use crate::generate::{InstanceSpec, LengthSource, Prefix, Step, emulated_length};
 use crate::route::{JustEnough, Link, MoveCost, Moves, RouteRule, RouterSpec};
 use crate::{ModuleInfo, Policy};
 
@@ -33,6 +33,7 @@ fn instance(step_ms: u64, blocks: u32) -> InstanceSpec {
         block_tokens: 4,
         reserve_blocks: 0,
         prompt_gives_token: true,
+        prefix_tokens: 0,
     }
 }
 
@@ -89,6 +90,21 @@ fn over_link(mut spec: ModuleSpec, latency_ms: u64, cache_bytes: f64) -> ModuleS
     spec
 }
 
+/// Beginning that all prompts share.
+const SHARED: Prefix = Prefix { id: 9, tokens: 8 };
+
+/// The same, with room for the shared beginning on each instance.
+fn with_prefixes(mut spec: ModuleSpec) -> ModuleSpec {
+    for instance in spec
+        .generate
+        .iter_mut()
+        .flat_map(|generate| &mut generate.instances)
+    {
+        instance.prefix_tokens = 12;
+    }
+    spec
+}
+
 /// State of a sequence on its slot.
 struct Live {
     slot: SlotId,
@@ -117,6 +133,12 @@ struct Driven {
     with_cache: u32,
     /// Times at which the module asked to be called.
     timers: BTreeSet<Timestamp>,
+    /// Remaining lengths that come with the next step.
+    predicted_again: Vec<(SequenceId, u32)>,
+    /// By slot: number of tokens of the shared beginning whose cache is stored.
+    shared: BTreeMap<SlotId, u32>,
+    /// Prompt tokens that were taken from there.
+    reused: u32,
 }
 
 impl Driven {
@@ -133,6 +155,9 @@ impl Driven {
             moves: 0,
             with_cache: 0,
             timers: BTreeSet::new(),
+            predicted_again: Vec::new(),
+            shared: BTreeMap::new(),
+            reused: 0,
         }
     }
 
@@ -148,6 +173,7 @@ impl Driven {
             sent_at: self.now,
             prompts: prompts.to_vec(),
             predicted: predicted.to_vec(),
+            prefixes: vec![Some(SHARED); prompts.len()],
             droppable: true,
             slo: Some(slo),
         });
@@ -219,6 +245,14 @@ impl Driven {
                     let live = &self.live[&part.sequence];
                     assert_eq!(live.slot, slot, "a sequence is on one instance");
                 }
+                for reused in &step.reused {
+                    let stored = self.shared.get(&slot).copied().unwrap_or(0);
+                    assert!(reused.tokens <= stored, "{reused:?} of {stored} that are stored");
+                    if let Some(live) = self.live.get_mut(&reused.sequence) {
+                        live.computed = live.computed.max(reused.tokens);
+                    }
+                    self.reused += reused.tokens;
+                }
                 let end = self.now + step.expected;
                 self.running.insert(slot, (step, end));
             }
@@ -288,16 +322,22 @@ impl Driven {
                 }
             }
         }
+        for kept in step.kept.iter().filter(|_| !fails) {
+            self.shared.insert(slot, kept.tokens);
+        }
         if fails {
+            self.shared.remove(&slot);
             for live in self.live.values_mut().filter(|live| live.slot == slot) {
                 live.computed = 0;
             }
         }
+        let predicted = std::mem::take(&mut self.predicted_again);
         self.event(ModuleEvent::Stepped {
             slot,
             took: step.expected,
             finished,
             failed: fails,
+            predicted,
         });
         true
     }
@@ -305,6 +345,7 @@ impl Driven {
     /// Loses a slot, with its running step and its caches.
     fn lose(&mut self, slot: SlotId) {
         self.running.remove(&slot);
+        self.shared.remove(&slot);
         for live in self.live.values_mut().filter(|live| live.slot == slot) {
             live.computed = 0;
         }
@@ -327,6 +368,74 @@ fn a_prompt_is_answered_and_one_without_items_passes() {
     assert_eq!((driven.module.requests(), driven.live.len()), (0, 0));
     let stats = driven.module.instance_stats();
     assert_eq!(stats[0].finished + stats[1].finished + stats[2].finished, 2);
+}
+
+#[test]
+fn shared_beginning_is_reused_until_its_slot_loses_it() {
+    let spec = spec("naive", RouteRule::Earliest, Span::from_secs(5));
+    let mut driven = Driven::new(with_prefixes(spec));
+    let mut reused_by = |request: u64, fails: bool| {
+        let before = driven.reused;
+        driven.prompted(request, &[20], Span::from_secs(5));
+        if fails {
+            driven.step_done(driven.now + Span::from_secs(1), true);
+        }
+        driven.run_out();
+        driven.reused - before
+    };
+    // An idle module routes each to the fastest instance.
+    let reused = [1, 2, 3].map(|request| reused_by(request, false));
+    assert_eq!(reused, [0, 8, 8]);
+    assert_eq!(
+        reused_by(4, true),
+        8,
+        "its step fails with all caches of the slot"
+    );
+    assert_eq!([5, 6].map(|request| reused_by(request, false)), [0, 8]);
+    driven.lose(SlotId(3));
+    driven.event(ModuleEvent::SlotUp { slot: SlotId(3) });
+    driven.prompted(7, &[20], Span::from_secs(5));
+    driven.run_out();
+    driven.prompted(8, &[20], Span::from_secs(5));
+    driven.run_out();
+    assert_eq!(driven.reused, 8 * 5);
+    let stats = driven.module.instance_stats();
+    assert_eq!(stats.iter().map(|stats| stats.reused).sum::<u64>(), 8 * 5);
+}
+
+#[test]
+fn length_predicted_again_from_the_text_so_far_decides_moves() {
+    for (again, moves) in [(None, 0), (Some(1), 0), (Some(19), 1)] {
+        let rule = RouteRule::JustEnough(JustEnough {
+            moves: Moves::Late,
+            ..JustEnough::default()
+        });
+        let mut spec = spec("naive", rule, Span::from_millis(200));
+        if let Some(generate) = &mut spec.generate {
+            generate.length = LengthSource::Experts;
+        }
+        let mut driven = Driven::new(spec);
+        // Six tokens are in time on the slowest instance, 24 are not.
+        driven.predicted(1, &[1], &[6], Span::from_millis(200));
+        for _ in 0..4 {
+            driven.step_done(driven.now + Span::from_secs(1), false);
+        }
+        driven.predicted_again = again.into_iter().map(|tokens| (SequenceId(0), tokens)).collect();
+        driven.step_done(driven.now + Span::from_secs(1), false);
+        assert_eq!(driven.moves, moves, "{again:?}");
+        driven.run_out();
+        assert_eq!(driven.forwarded.len(), 1);
+    }
+}
+
+#[test]
+fn instances_without_room_for_prefixes_reuse_none() {
+    let mut driven = Driven::new(spec("naive", RouteRule::Earliest, Span::from_secs(5)));
+    for request in 1..4 {
+        driven.prompted(request, &[20], Span::from_secs(5));
+        driven.run_out();
+    }
+    assert_eq!((driven.reused, driven.shared.len()), (0, 0));
 }
 
 #[test]
@@ -521,9 +630,11 @@ proptest! {
         drop in prop::sample::select(vec!["pard", "weir", "naive", "nexus"]),
         slo_ms in 100_u64..3_000,
         link in prop::option::of((0_u64..40, prop::sample::select(CACHE_BYTES.to_vec()))),
+        caches_prefixes in any::<bool>(),
     ) {
         let slo = Span::from_millis(slo_ms);
         let spec = spec(drop, RouteRule::all()[rule], slo);
+        let spec = if caches_prefixes { with_prefixes(spec) } else { spec };
         let mut driven = Driven::new(match link {
             Some((latency_ms, cache_bytes)) => over_link(spec, latency_ms, cache_bytes),
             None => spec,

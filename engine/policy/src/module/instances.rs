@@ -1,14 +1,14 @@
 //! State of a module whose model generates tokens: requests, their sequences, and the instances that run
 //! them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use weir_types::{InstanceId, RequestId, SequenceId, Span, StreamId, Timestamp};
 
 use crate::generate::length::{Lengths, MeanLength};
 use crate::generate::{
-    Expectation, FinishEstimate, Instance, InstanceEvent, InstanceSpec, InstanceStats, LengthSource,
+    Expectation, FinishEstimate, Instance, InstanceEvent, InstanceSpec, InstanceStats, LengthSource, Prefix,
     SequenceStats, Step,
 };
 use crate::route::{RouteEvent, Router, RouterSpec};
@@ -47,6 +47,21 @@ pub(super) struct Prompts<'a> {
     pub(super) tokens: &'a [u32],
     /// Tokens that each sequence is predicted to generate; empty if there are no predictions.
     pub(super) predicted: &'a [u32],
+    /// Beginning that each prompt shares with earlier ones; empty if none does.
+    pub(super) prefixes: &'a [Option<Prefix>],
+}
+
+impl Prompts<'_> {
+    pub(super) fn prefix(&self, item: usize) -> Option<Prefix> {
+        self.prefixes.get(item).copied().flatten()
+    }
+
+    /// Number of tokens that an instance computes of all prompts.
+    pub(super) fn to_compute(&self, instance: &Instance) -> u32 {
+        let each = self.tokens.iter().enumerate();
+        each.map(|(item, tokens)| tokens.saturating_sub(instance.cached_tokens(self.prefix(item))))
+            .sum()
+    }
 }
 
 /// A request with sequences that have not ended.
@@ -84,8 +99,11 @@ pub(super) struct Generating {
     pub(super) stream: StreamId,
     pub(super) item: u32,
     pub(super) prompt: u32,
+    /// Beginning that its prompt shares with others.
+    pub(super) prefix: Option<Prefix>,
     pub(super) generated: u32,
-    /// Tokens that the sequence is predicted to generate; `None`: estimated from earlier sequences.
+    /// Tokens that the sequence is predicted to generate, by the latest prediction; `None`: estimated from
+    /// earlier sequences.
     pub(super) predicted: Option<u32>,
     pub(super) instance: InstanceId,
     /// Whether the sequence was placed on that instance.
@@ -104,6 +122,17 @@ pub(super) struct InTransit {
     pub(super) to: InstanceId,
     /// Number of tokens whose cache arrives with the sequence.
     pub(super) cached: u32,
+}
+
+/// Facts that a module owes the queues that start its sequences.
+#[derive(Debug, Clone, Default)]
+pub(super) struct QueuedSequences {
+    /// Instances that decided while no step ran, so that their room may have changed.
+    pub(super) changed: BTreeSet<InstanceId>,
+    /// Sequences that were dropped while a step of their instance had them.
+    pub(super) leaving: Vec<(InstanceId, SequenceId)>,
+    /// Recalled sequences whose caches are kept once they leave their instance.
+    pub(super) kept: BTreeSet<SequenceId>,
 }
 
 /// Requests, sequences and instances of a module that generates.
@@ -130,6 +159,8 @@ pub(super) struct Generative {
     pub(super) prompts: MeanLength,
     /// Time of the instances' last report to the router.
     pub(super) reported_at: Timestamp,
+    /// Set if queues of several models start the sequences, instead of the router.
+    pub(super) queued: Option<QueuedSequences>,
 }
 
 impl Generative {
@@ -154,6 +185,7 @@ impl Generative {
             lengths: Lengths::new(spec.length, spec.max_tokens),
             prompts: MeanLength::new(2),
             reported_at: Timestamp::ZERO,
+            queued: None,
         })
     }
 
@@ -182,6 +214,15 @@ impl Generative {
         }
     }
 
+    /// A sequence is predicted to have so many tokens in all, or the maximum; returns that for the router.
+    pub(super) fn set_predicted(&mut self, sequence: SequenceId, total: u32) -> RouteEvent {
+        let total = total.min(self.max_tokens);
+        if let Some(known) = self.sequences.get_mut(&sequence) {
+            known.predicted = Some(total);
+        }
+        RouteEvent::Predicted { sequence, total }
+    }
+
     /// Number of tokens, out of `tokens`, that must be generated before the request is answered.
     pub(super) fn awaited(&self, tokens: u32) -> u32 {
         match self.answer {
@@ -190,9 +231,9 @@ impl Generative {
         }
     }
 
-    /// Wait and duration that a new sequence with a prompt of `prompt` tokens, which generates `tokens`,
-    /// would have on the best instance until its request is answered.
-    pub(super) fn best_estimate(&self, prompt: u32, tokens: u32) -> (Span, Span) {
+    /// Wait and duration that a new sequence, which generates `tokens`, would have on the best instance until
+    /// its request is answered. `prompt` returns the number of prompt tokens that an instance computes.
+    pub(super) fn best_estimate(&self, prompt: impl Fn(&Instance) -> u32, tokens: u32) -> (Span, Span) {
         let awaited = self.awaited(tokens);
         let up = self
             .instances
@@ -200,7 +241,7 @@ impl Generative {
             .zip(&self.is_up)
             .filter(|(_, is_up)| **is_up);
         let estimates = up.map(|(instance, _)| {
-            instance.finish_estimate(prompt, awaited, |sequence| self.remaining(sequence))
+            instance.finish_estimate(prompt(instance), awaited, |sequence| self.remaining(sequence))
         });
         let best = estimates.min_by_key(FinishEstimate::total);
         best.map_or((Span::ZERO, Span::ZERO), |best| (best.wait, best.duration))
@@ -209,7 +250,7 @@ impl Generative {
     /// Expected duration of a sequence of mean length on the best instance.
     pub(super) fn usual_duration(&self) -> Span {
         let prompt = self.prompts.remaining(0, u32::MAX);
-        self.best_estimate(prompt, self.expected(None, 0)).1
+        self.best_estimate(|_| prompt, self.expected(None, 0)).1
     }
 
     /// Whether a sequence is still placed on a usable instance.

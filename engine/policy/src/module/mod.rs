@@ -26,6 +26,7 @@ mod owned;
 mod peers;
 mod policy_change;
 mod publish;
+mod queued;
 mod routed;
 mod routes;
 mod running;
@@ -33,9 +34,11 @@ mod supply;
 mod wakeups;
 mod workers;
 
+use std::collections::BTreeMap;
+
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
-use weir_types::{DropReason, ModuleId, Timestamp};
+use weir_types::{DropReason, ModuleId, SlotId, Span, Timestamp};
 
 use crate::baselines::newest::NewestRequests;
 use crate::flow::stream_shares::StreamShares;
@@ -47,7 +50,7 @@ use crate::weir::duration_spread::DurationSpreadSpec;
 use crate::weir::fair_streams::FairStreams;
 use crate::weir::slack::OverloadTracker;
 
-pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool};
+pub use api::{BatchSlice, ModuleEffect, ModuleEvent, ModuleSpec, OverlapSpec, Pool, QueueFact};
 pub use instances::{Answer, GenerateSpec};
 use instances::{Generative, Prompted, Prompts};
 use mailboxes::{Entry, MailboxSet};
@@ -89,6 +92,8 @@ pub struct Module {
     newest: NewestRequests,
     /// Number of items that a batch waits for, and the longest wait.
     invocation: InvocationSize,
+    /// The same for slots whose replicas wait for more than one item of their own queues.
+    triggers: BTreeMap<SlotId, InvocationSize>,
     wakeups: Wakeups,
     starvation_reset: StarvationReset,
     random: Pcg64Mcg,
@@ -122,6 +127,7 @@ impl Module {
             fair: strategies.fair_streams.map(FairStreams::new),
             newest: NewestRequests::default(),
             invocation: InvocationSize::default(),
+            triggers: BTreeMap::new(),
             wakeups: Wakeups::default(),
             starvation_reset: StarvationReset::default(),
             random: Pcg64Mcg::seed_from_u64(spec.seed ^ u64::from(spec.id.0)),
@@ -144,6 +150,7 @@ impl Module {
                 self.record_generative(&mut generative, event, now, effects);
             }
             self.ask_instances(&mut generative, now, effects);
+            self.report_rooms(&mut generative, effects);
             self.generative = Some(generative);
             return;
         }
@@ -152,7 +159,7 @@ impl Module {
             any = true;
             self.record(event, now, effects);
         }
-        if !any || self.mailboxes.count() == 1 {
+        if !any || self.mailboxes.count() == 1 || !self.triggers.is_empty() {
             self.wakeups.mark_all(self.mailboxes.count());
         }
         self.reroute_late(now);
@@ -184,7 +191,7 @@ impl Module {
             Pool::Pipelines => self.request_path(effects),
         }
         if let Some(at) = self
-            .waits_until(now)
+            .next_trigger(now)
             .filter(|&at| self.wakeups.set_timer(at, now))
         {
             effects.push(ModuleEffect::SetTimer { at });
@@ -208,6 +215,7 @@ impl Module {
                 sent_at,
                 prompts,
                 predicted,
+                prefixes,
                 droppable,
                 slo,
             } => {
@@ -216,6 +224,7 @@ impl Module {
                 let prompts = Prompts {
                     tokens: &prompts,
                     predicted: &predicted,
+                    prefixes: &prefixes,
                 };
                 self.on_prompted(generative, request, prompted, prompts, now, effects);
             }
@@ -224,11 +233,28 @@ impl Module {
                 took,
                 finished,
                 failed,
-            } => self.on_stepped(generative, slot, (took, failed), &finished, now, effects),
+                predicted,
+            } => {
+                let tokens = (&finished[..], &predicted[..]);
+                self.on_stepped(generative, slot, (took, failed), tokens, now, effects);
+            }
             ModuleEvent::SlotDown { slot } => self.on_instance_down(generative, slot, now, effects),
             ModuleEvent::SlotUp { slot } => self.on_instance_up(generative, slot, now, effects),
             ModuleEvent::Cancelled { request } => {
                 self.remove_request(generative, request, now, effects);
+            }
+            ModuleEvent::SequenceStarted {
+                slot,
+                sequence,
+                cached,
+            } => self.on_sequence_started(generative, (slot, cached), sequence, effects),
+            ModuleEvent::SequenceRecalled {
+                slot,
+                sequence,
+                keeps_cache,
+            } => self.on_sequence_recalled(generative, (slot, keeps_cache), sequence),
+            ModuleEvent::SequenceRefused { sequence } => {
+                self.on_sequence_refused(generative, sequence, now, effects);
             }
             ModuleEvent::PolicyApplied { policy } => self.on_policy_applied(*policy, now),
             ModuleEvent::Tick => self.on_generative_tick(generative, now, effects),
@@ -248,7 +274,10 @@ impl Module {
             ModuleEvent::Prompted { request, .. } => {
                 effects.push(self.drop_or_accept(request, DropReason::Failed, None));
             }
-            ModuleEvent::Stepped { .. } => {}
+            ModuleEvent::Stepped { .. }
+            | ModuleEvent::SequenceStarted { .. }
+            | ModuleEvent::SequenceRecalled { .. }
+            | ModuleEvent::SequenceRefused { .. } => {}
             ModuleEvent::Arrived {
                 request,
                 stream,
@@ -315,6 +344,13 @@ impl Module {
             ModuleEvent::SlotUp { slot } => self.on_slot_change(slot, true, now),
             ModuleEvent::SlotDown { slot } => self.on_slot_change(slot, false, now),
             ModuleEvent::SlotShareSet { slot, share } => self.on_slot_share(slot, share),
+            ModuleEvent::SlotInvocationSet { slot, invocation } => {
+                match invocation.items > 1 {
+                    true => self.triggers.insert(slot, invocation),
+                    false => self.triggers.remove(&slot),
+                };
+                self.wakeups.mark_all(self.mailboxes.count());
+            }
             ModuleEvent::StreamRemoved { stream } => {
                 self.metrics.fan_out.remove(stream);
                 self.newest.on_removed(stream);
@@ -379,6 +415,30 @@ impl Module {
         self.peers.batch_size()
     }
 
+    /// Expected duration of a batch of the present size, as the slots were recently.
+    #[must_use]
+    pub fn expected_batch(&self) -> Span {
+        self.workers.expected(self.batch_size().max(1))
+    }
+
+    /// Expected slot time of so many items in batches of the present size, as the slots were recently.
+    #[must_use]
+    pub fn expected_work(&self, items: u64) -> Span {
+        let size = self.batch_size().max(1);
+        let (full, rest) = (items / u64::from(size), items % u64::from(size));
+        let rest = match rest as u32 {
+            0 => Span::ZERO,
+            rest => self.workers.expected(rest),
+        };
+        self.workers.expected(size) * full + rest
+    }
+
+    /// Number of slots that can be used. Of shared slots only the arbiter knows which are down.
+    #[must_use]
+    pub fn usable_slots(&self) -> usize {
+        self.workers.up()
+    }
+
     /// Current priority, with the load factor behind it.
     #[must_use]
     pub fn priority(&self) -> &AdaptivePriority {
@@ -420,6 +480,8 @@ fn asks_urgency(spec: &ModuleSpec, strategies: &Strategies) -> bool {
 
 #[cfg(test)]
 mod generative_tests;
+#[cfg(test)]
+mod queued_tests;
 #[cfg(test)]
 mod routed_tests;
 #[cfg(test)]

@@ -15,12 +15,13 @@ impl Module {
     /// Runs batches on idle slots while requests wait.
     pub(super) fn run_on_own(&mut self, mailbox: usize, now: Timestamp, effects: &mut Vec<ModuleEffect>) {
         if self.mailboxes.count() > 1 {
-            if self.workers.at(mailbox).is_some_and(|worker| worker.idle()) {
+            let waits = self.waits_until(mailbox, now).is_some();
+            if !waits && self.workers.at(mailbox).is_some_and(|worker| worker.idle()) {
                 self.run_batch(mailbox, now, effects);
             }
             return;
         }
-        while let Some(place) = self.next_idle().filter(|_| self.waits_until(now).is_none()) {
+        while let Some(place) = self.next_idle().filter(|_| self.waits_until(0, now).is_none()) {
             if !self.run_batch(place, now, effects) {
                 return;
             }

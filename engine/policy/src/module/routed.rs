@@ -1,6 +1,6 @@
-//! Slots that differ in speed: each has a mailbox, and a rule assigns a request to one on arrival. A request
-//! that would be late at its slot, and in time at another, moves there. If slots have shares (KEN 4.3.3), a
-//! request goes to the slot furthest behind its share among those on which it is in time.
+//! Slots that differ in speed, or are replicas with queues and triggers of their own (KEN 4.3.3): each has a mailbox, and a
+//! rule assigns a request to one on arrival. A request that would be late at its slot, and in time at another, moves there.
+//! If slots have shares, a request goes to the slot furthest behind its share among those on which it is in time.
 
 use weir_types::{RequestId, SlotId, Span, Timestamp};
 

@@ -54,7 +54,7 @@ pub struct Placement {
     /// there too, its model stays open on as many slots as its load needs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live: bool,
-    /// Whether the module's slots differ in speed, so that its requests wait at a slot each. The module then
+    /// Whether the module's slots differ in speed or have a queue each, so that its requests wait at a slot each. The module then
     /// bids for each slot separately, and gets a forecast of when each will be free.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub routed: bool,

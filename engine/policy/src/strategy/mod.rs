@@ -129,6 +129,9 @@ pub struct Policy {
     /// reservations may wait for a larger batch until the last safe moment by their tables. PPipe has no
     /// margin.
     pub booking_margin: f64,
+    /// Whether a plan is solved again when measured arrivals, durations and links depart from it (models with a plan).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub replan: bool,
 }
 
 /// Whether the value can be left out when the policy is written.
@@ -220,6 +223,7 @@ impl Default for Policy {
             tables: BookingTable::default(),
             head_min_fraction: HEAD_MIN_FRACTION,
             booking_margin: BOOKING_MARGIN,
+            replan: false,
         }
     }
 }

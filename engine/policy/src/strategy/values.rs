@@ -85,12 +85,18 @@ impl SlotQueues {
     }
 }
 
-/// Operations of a planned order of work (QLM, section 5), for batches of models that are opened and closed.
+/// Operations of a planned order of work (QLM, section 5), for batches and sequences of models that are opened and
+/// closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueOperation {
     /// A slot takes the first work of its order; always on.
     Pull,
+    /// Running sequences return to their queue for more urgent requests and for the next model, and are
+    /// computed again later. Batches are never sent back.
+    Evict,
+    /// The same with their caches, which are kept in host memory, if that takes less than computing them again.
+    Swap,
     /// Groups go to the slot that finishes them first. Otherwise slots get groups in turn.
     Balance,
     /// Models are opened from host memory if they are there.
@@ -103,6 +109,10 @@ pub enum QueueOperation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<QueueOperation>", into = "Vec<QueueOperation>")]
 pub struct QueueOperations {
+    /// Whether [`QueueOperation::Evict`] is on.
+    pub evict: bool,
+    /// Whether [`QueueOperation::Swap`] is on.
+    pub swap: bool,
     /// Whether [`QueueOperation::Balance`] is on.
     pub balance: bool,
     /// Whether [`QueueOperation::WarmStart`] is on.
@@ -114,6 +124,8 @@ pub struct QueueOperations {
 impl Default for QueueOperations {
     fn default() -> Self {
         Self {
+            evict: true,
+            swap: true,
             balance: true,
             warm_start: true,
             reorder: true,
@@ -125,6 +137,8 @@ impl From<Vec<QueueOperation>> for QueueOperations {
     fn from(operations: Vec<QueueOperation>) -> Self {
         let has = |wanted| operations.contains(&wanted);
         Self {
+            evict: has(QueueOperation::Evict),
+            swap: has(QueueOperation::Swap),
             balance: has(QueueOperation::Balance),
             warm_start: has(QueueOperation::WarmStart),
             reorder: has(QueueOperation::Reorder),
@@ -136,6 +150,8 @@ impl From<QueueOperations> for Vec<QueueOperation> {
     fn from(operations: QueueOperations) -> Self {
         let all = [
             (QueueOperation::Pull, true),
+            (QueueOperation::Evict, operations.evict),
+            (QueueOperation::Swap, operations.swap),
             (QueueOperation::Balance, operations.balance),
             (QueueOperation::WarmStart, operations.warm_start),
             (QueueOperation::Reorder, operations.reorder),

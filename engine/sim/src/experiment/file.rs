@@ -8,7 +8,8 @@ use weir_types::Span;
 
 use super::changes::{self, RawChange};
 use super::values::{number, seeds, span};
-use super::world_module::MAX_WORKERS;
+use super::world_module::{self, MAX_WORKERS};
+use crate::demand::Crops;
 use crate::interference::Interference;
 
 pub(super) const SECTIONS: &[&str] = &[
@@ -20,6 +21,7 @@ pub(super) const SECTIONS: &[&str] = &[
     "changes",
     "interference",
     "accuracy",
+    "items",
 ];
 
 /// Contents of one variant of the experiment file, after substitution of swept values.
@@ -34,6 +36,8 @@ pub(super) struct Raw {
     pub(super) interference: Option<Interference>,
     /// Share of right answers by module.
     pub(super) accuracy: Vec<(Spanned<String>, f64)>,
+    /// Items that requests bring, by module.
+    pub(super) items: Vec<(Spanned<String>, Crops)>,
 }
 
 /// `[experiment]`.
@@ -148,6 +152,7 @@ pub(super) fn read(document: &[Entry], diagnostics: &mut Diagnostics) -> Raw {
             "changes" => raw.changes = changes::read(entry, diagnostics),
             "interference" => raw.interference = interference(entry, diagnostics),
             "accuracy" => raw.accuracy = accuracy(entry, diagnostics),
+            "items" => raw.items = items(entry, diagnostics),
             other => {
                 let hint = spelling::hint(other, "sections", SECTIONS.iter().copied());
                 diagnostics.add(
@@ -221,6 +226,21 @@ fn accuracy(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<(Spanned<String
     let mut of = |entry: &Entry| {
         let share = number(&fields, &entry.name, 0.0, 1.0, diagnostics)?;
         Some((Spanned::new(entry.name.clone(), entry.at), share))
+    };
+    entries.iter().filter_map(&mut of).collect()
+}
+
+/// `[items]`: module = table, as `items` of a module of a world.
+fn items(entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<(Spanned<String>, Crops)> {
+    if Fields::open("[items]".to_owned(), entry, diagnostics).is_none() {
+        return Vec::new();
+    }
+    let Content::Table(entries) = &entry.node.content else {
+        return Vec::new();
+    };
+    let mut of = |entry: &Entry| {
+        let crops = world_module::items(entry, diagnostics)?;
+        Some((Spanned::new(entry.name.clone(), entry.at), crops))
     };
     entries.iter().filter_map(&mut of).collect()
 }

@@ -3,7 +3,7 @@
 
 use weir_config::{Diagnostics, Entry, Fields, Spanned};
 use weir_graph::LengthPredictor;
-use weir_policy::generate::{InstanceSpec, LengthSource};
+use weir_policy::generate::{InstanceSpec, LengthSource, Prefix};
 use weir_policy::route::{self, MoveCost, RouteRule, RouterSpec};
 use weir_policy::{Answer, GenerateSpec};
 use weir_types::{Profile, Span, StepCurve, StepProfile};
@@ -17,6 +17,8 @@ const MAX_TOKENS: u32 = 1 << 20;
 const BLOCK_TOKENS: u32 = 16;
 /// Tokens of the prompts of an emulated model.
 const EMULATED_PROMPT: u32 = 32;
+/// Tokens that all these prompts share, in whole blocks and without the last token.
+const EMULATED_PREFIX: u32 = 16;
 /// Thousand bytes of a token's part of the cache: of a model of 8 B parameters with eight heads of keys and values in 16 bits.
 const CACHE_KB: f64 = 131.072;
 /// Standard deviation of the logarithm of lengths.
@@ -31,6 +33,7 @@ const KEYS: &[&str] = &[
     "max_sequences",
     "max_step_tokens",
     "cache_tokens",
+    "shared",
     "answer",
     "moves",
     "cache_kb",
@@ -121,8 +124,12 @@ pub(super) fn read(
         max_sequences.saturating_mul(max_sequence_tokens),
         diagnostics,
     );
+    let shared = count("shared", 0, diagnostics);
     let bounds = [max_step_tokens, max_sequences, max_sequence_tokens, cache_tokens];
-    let instance = instance(curve, bounds);
+    let instance = InstanceSpec {
+        prefix_tokens: shared,
+        ..instance(curve, bounds)
+    };
     if let Err(error) = instance.check() {
         diagnostics.add(entry.at, format!("`generate`: {error}"), None);
         return None;
@@ -145,6 +152,10 @@ pub(super) fn read(
                 spread: prompt_spread,
                 max: max_prompt,
             },
+            prefix: (shared > 0).then_some(Prefix {
+                id: 0,
+                tokens: shared,
+            }),
             output: Tokens::LogNormal {
                 mean: output,
                 spread: output_spread,
@@ -173,6 +184,7 @@ fn instance(
         block_tokens: BLOCK_TOKENS,
         reserve_blocks: 0,
         prompt_gives_token: true,
+        prefix_tokens: 0,
     }
 }
 
@@ -188,13 +200,17 @@ pub(super) fn emulated_generator(
     let max_sequences = whole("max_sequences", 32);
     let cache_tokens = whole("cache_tokens", max_sequences.saturating_mul(max_sequence_tokens));
     let max_tokens = module.settings.number("max_tokens", 64.0) as u32;
+    let prefix_tokens = whole("prefix_tokens", 0);
     let instance_of = |steps: &&[(u32, Span)]| {
         let bad = |reason: String| format!("model \"{}\": {reason}", model.name);
         let curve = StepCurve::from_points(steps).map_err(|error| bad(error.to_string()))?;
         let known = curve.known_tokens();
         let max_step_tokens = whole("max_step_tokens", 256.min(known));
         let bounds = [max_step_tokens, max_sequences, max_sequence_tokens, cache_tokens];
-        let instance = instance(curve, bounds);
+        let instance = InstanceSpec {
+            prefix_tokens,
+            ..instance(curve, bounds)
+        };
         instance.check().map_err(|error| bad(error.to_string()))?;
         Ok(instance)
     };
@@ -214,6 +230,10 @@ pub(super) fn emulated_generator(
             length: LengthSource::default(),
         },
         prompt: Tokens::Fixed(EMULATED_PROMPT),
+        prefix: (prefix_tokens > 0).then_some(Prefix {
+            id: 0,
+            tokens: EMULATED_PREFIX,
+        }),
         output: Tokens::Even {
             max: max_tokens.min(bound),
         },

@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_graph::{
-    DeviceClass, EmulatedStream, Graph, GraphSlots, ModelSlot, OnDrop, PrepareMode, SourceMode, Vertex,
-    WorkerCluster,
+    DeviceClass, EmulatedStream, Graph, GraphSlots, ModelSlot, OnDrop, PrepareMode, Vertex, WorkerCluster,
 };
 use weir_planner::{PipelineSlots, Plan};
+use weir_policy::reservations::ReplanSpec;
 use weir_policy::residency::ModelMemory;
 use weir_policy::{ConcurrencyLimitSpec, DeviceMemory, DeviceModel, OverlapSpec, SlotProfiles};
-use weir_types::{ModelId, ModuleId, Profile, SlotId, Span};
+use weir_types::{ModelId, ModuleId, Profile, SlotId, Span, WorkerId};
 
 use super::generate::emulated_generator;
 use crate::cascades::CascadeSpec;
 use crate::demand::Demand;
-use crate::spec::{Edge, Scaling, StreamSpec, WorldCluster, WorldMemory, WorldModule, WorldPool, WorldSpec};
+use crate::spec::{
+    Edge, Replanner, Scaling, StreamSpec, WorldCluster, WorldMemory, WorldModule, WorldPool, WorldSpec,
+};
 
 /// Converts a graph into a world, together with its streams. All models must have declared profiles and all
 /// streams must be emulated.
@@ -45,9 +47,7 @@ pub(super) fn world(graph: &Graph) -> Result<(WorldSpec, Vec<EmulatedStream>), S
         modules: modules.collect::<Result<_, String>>()?,
         shared_slots: slots.of_device.last().map_or(0, |last| last.end),
         memory: memory(graph, &slots)?,
-        cluster: placed
-            .as_ref()
-            .map(|placed| WorldCluster::new(graph.policy().reserve_spec(placed.workers.cluster.clone()))),
+        cluster: placed.as_ref().map(|placed| placed.cluster(graph)),
         hop: Span::ZERO,
         handover: Span::ZERO,
         timer_delay: Span::ZERO,
@@ -112,7 +112,11 @@ fn module(
     if model.generates() {
         let own = &slots.of_model[node.model];
         let (profile, pool) = generating_pool(node, model, own).ok_or_else(undeclared)??;
-        return Ok(with_one_size(profile, 1, pool));
+        let takes_turns = slots.takes_turns(graph, model.device);
+        return Ok(WorldModule {
+            model: takes_turns.then_some(ModelId(node.model as u32)),
+            ..with_one_size(profile, 1, pool)
+        });
     }
     module_on_slots(graph, id, slots).ok_or_else(undeclared)
 }
@@ -174,11 +178,14 @@ fn module_on_slots(graph: &Graph, id: usize, slots: &GraphSlots) -> Option<World
 
 /// Devices whose memory cannot hold all their models.
 fn memory(graph: &Graph, slots: &GraphSlots) -> Result<WorldMemory, String> {
-    let mut devices = Vec::new();
+    let (mut devices, mut generating) = (Vec::new(), Vec::new());
     for index in 0..graph.devices().len() {
-        let Some(limit) = graph.shared_memory(index) else {
-            continue;
+        let takes_turns = slots.takes_turns(graph, index);
+        let limit = match takes_turns {
+            true => graph.generating_memory(index),
+            false => graph.shared_memory(index),
         };
+        let Some(limit) = limit else { continue };
         let models = graph.models().iter().enumerate();
         let of_device = models.filter(|(_, model)| model.device == index);
         let model = |(id, model): (usize, &weir_graph::ModelNode)| {
@@ -191,7 +198,11 @@ fn memory(graph: &Graph, slots: &GraphSlots) -> Result<WorldMemory, String> {
             let [open_cold, open_warm] = model.opening_times();
             Ok(DeviceModel {
                 model: ModelId(id as u32),
-                slots: slots.of_model[id].iter().map(|own| SlotId(own.slot)).collect(),
+                slots: match takes_turns {
+                    // A world numbers the instances of each module by themselves.
+                    true => (0..slots.of_model[id].len() as u32).map(SlotId).collect(),
+                    false => slots.of_model[id].iter().map(|own| SlotId(own.slot)).collect(),
+                },
                 memory: ModelMemory {
                     device_bytes: bytes,
                     host_bytes: bytes,
@@ -200,17 +211,22 @@ fn memory(graph: &Graph, slots: &GraphSlots) -> Result<WorldMemory, String> {
                 open_warm,
             })
         };
-        devices.push(DeviceMemory {
+        let device = DeviceMemory {
             memory: limit.bytes,
             host_memory: limit.host_bytes,
             models: of_device.map(model).collect::<Result<_, String>>()?,
-        });
+        };
+        match takes_turns {
+            true => generating.push(device),
+            false => devices.push(device),
+        }
     }
-    if devices.is_empty() {
+    if devices.is_empty() && generating.is_empty() {
         return Ok(WorldMemory::default());
     }
     Ok(WorldMemory {
         devices,
+        generating,
         names: graph.models().iter().map(|model| model.name.clone()).collect(),
     })
 }
@@ -262,6 +278,9 @@ fn cascades(graph: &Graph) -> CascadeSpec {
     }
 }
 
+/// Time to solve a plan, and time to load its partitions, of a simulated graph: the live engine looks for plans each second.
+const REPLAN_TIME: Span = Span::from_secs(1);
+
 /// Models that a plan spreads over the workers of the graph.
 struct Placed<'a> {
     plan: &'a Plan,
@@ -280,6 +299,25 @@ impl<'a> Placed<'a> {
         })
     }
 
+    /// The workers of the graph, with the planner where the policy has plans solved again.
+    fn cluster(&self, graph: &Graph) -> WorldCluster {
+        let policy = graph.policy();
+        let mut cluster = WorldCluster::new(policy.reserve_spec(self.workers.cluster.clone()));
+        if policy.replan {
+            let owners = self.workers.owners.iter();
+            cluster.plan.owners = owners.map(|(worker, _)| WorkerId(*worker as u32)).collect();
+            cluster.plan.replan = Some(ReplanSpec::new(self.plan.mix(&self.modules)));
+            cluster.replanner = Some(Replanner {
+                plan: self.plan.clone(),
+                modules: self.modules.clone(),
+                workers: graph.workers().to_vec(),
+                solve_time: REPLAN_TIME,
+                load_time: REPLAN_TIME,
+            });
+        }
+        cluster
+    }
+
     fn slots(&self, module: usize) -> Option<PipelineSlots> {
         let (id, model) = self.modules.iter().find(|(id, _)| id.index() == module)?;
         self.workers.pipeline_slots(self.plan, *id, model)
@@ -288,12 +326,7 @@ impl<'a> Placed<'a> {
 
 /// SLO, share and mode of each stream; empty if all streams use the defaults.
 fn own(graph: &Graph) -> Vec<StreamSpec> {
-    let of = |source: &weir_graph::SourceNode| StreamSpec {
-        slo: source.slo,
-        share: source.share,
-        is_lossless: source.mode == SourceMode::Lossless,
-    };
-    let own: Vec<StreamSpec> = graph.sources().iter().map(of).collect();
+    let own: Vec<StreamSpec> = graph.sources().iter().map(StreamSpec::of).collect();
     if own.iter().all(|own| *own == StreamSpec::default()) {
         return Vec::new();
     }

@@ -36,6 +36,7 @@ pub use run::{Run, run_all, run_while};
 pub use summary::{Estimate, ExperimentReport, Row, RunBound, RunReport, rows};
 pub use sweep::Label;
 
+use crate::demand::Crops;
 use crate::spec::{Scaling, WorkerFailure, WorldPool, WorldSpec};
 use crate::traces::TokenTrace;
 use arrivals::Source;
@@ -186,6 +187,11 @@ impl Loader<'_> {
         for (module, accuracy) in &raw.accuracy {
             if let Some(module) = find_module(&spec, module, diagnostics) {
                 spec.cascades.accuracy.insert(module, *accuracy);
+            }
+        }
+        for (module, crops) in &raw.items {
+            if let Some(module) = find_module(&spec, module, diagnostics) {
+                spec.demand.set_crops(Crops { module, ..*crops });
             }
         }
         if let Some(gears) = &raw.head.gears {

@@ -142,28 +142,14 @@ fn nodes(
                     },
                 );
             }
-            let table = |(labels, entries)| {
-                (
-                    labels,
-                    Node {
-                        at,
-                        content: Content::Table(entries),
-                    },
-                )
-            };
+            let table = |(labels, entries)| (labels, Node::new(at, Content::Table(entries)));
             tables.into_iter().map(table).collect()
         }
         Content::List(list) if !plain(path) => {
             if list.is_empty() {
                 let hint = Some("give one value, or a list of values to run each".to_owned());
                 diagnostics.add(at, "an empty list leaves nothing to run", hint);
-                return vec![(
-                    Vec::new(),
-                    Node {
-                        at,
-                        content: Content::Broken,
-                    },
-                )];
+                return vec![(Vec::new(), Node::new(at, Content::Broken))];
             }
             let mut all = Vec::new();
             for item in list {

@@ -96,6 +96,7 @@ pub(super) fn resolve(
     };
     WorldMemory {
         devices: limited,
+        generating: Vec::new(),
         names: resolved.iter().map(name).collect(),
     }
 }

@@ -354,7 +354,8 @@ fn batch(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Vec<u32>>
     read.into_value()
 }
 
-fn items(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Crops> {
+/// Reads the items that requests bring to a module; the module itself is left at 0.
+pub(super) fn items(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Crops> {
     let mut fields = Fields::open("`items`".to_owned(), entry, diagnostics)?;
     fields.expect(&["mean", "spread", "persistence", "most"], false, diagnostics);
     let mean = number(&fields, "mean", 0.0, 100.0, diagnostics);

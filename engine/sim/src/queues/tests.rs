@@ -24,6 +24,7 @@ fn served() -> ServedModel {
             block_tokens: 16,
             reserve_blocks: 20,
             prompt_gives_token: true,
+            prefix_tokens: 0,
         },
         cache_bytes: 131_072.0,
         open_cold: Span::from_secs(10),

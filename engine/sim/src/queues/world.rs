@@ -309,6 +309,7 @@ impl World<'_> {
             cached: open.cached,
             length: request.length,
             due: Timestamp::ZERO,
+            prefix: None,
         });
         self.touched.push(open.instance);
     }

@@ -71,6 +71,7 @@ impl Act for Site<'_> {
             Effect::CloseWorker { module, slot } => answers.push(self.stop_worker(module, slot)),
             Effect::LoadPlan(plan) => self.load_plan(plan),
             Effect::SwitchPlan { plan, .. } => self.switch_plan(plan, answers),
+            Effect::Replan(conditions) => self.replan(&conditions),
             Effect::StageSet {
                 module,
                 stream,

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use weir_control::{
-    ControlSpec, Controller, Edge, GEAR_INTERVAL, GearMessage, GearSpec, Message, Route, StageSpec,
+    ControlSpec, Controller, DeviceQueuesSpec, Edge, GEAR_INTERVAL, GearMessage, GearSpec, Message, Route,
+    StageSpec,
 };
 use weir_policy::{
-    BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, ModuleInfo, ModuleSpec, Placement,
-    Pool, ResidencyReport, ScalingSpec, SlotsSpec,
+    BatchBinding, BreakerSpec, ConcurrencyLimit, ConcurrencyLimitSpec, DeviceMemory, DeviceModel,
+    GenerateSpec, ModuleInfo, ModuleSpec, Placement, Pool, ResidencyReport, ScalingSpec, SlotsSpec,
 };
 use weir_types::{ModuleId, SlotId, Span, StreamId, Timestamp, Topology};
 
@@ -39,7 +40,7 @@ impl<'a> World<'a> {
             spec,
             now: Timestamp::ZERO,
             event_queue: EventQueue::default(),
-            residency: (!spec.memory.devices.is_empty()).then(ResidencyReport::default),
+            residency: spec.memory.is_limited().then(ResidencyReport::default),
             decoders: spec
                 .decoding
                 .map(|decoding| Decoders::new(decoding, streams, spec.slo)),
@@ -95,6 +96,11 @@ impl Site<'_> {
         for (index, later) in later.enumerate() {
             self.event_queue
                 .push(Timestamp::ZERO + later.at, Event::PlanOffered(index));
+        }
+        let changes = self.spec.cluster.iter().flat_map(|cluster| &cluster.link_changes);
+        for (index, change) in changes.enumerate() {
+            self.event_queue
+                .push(Timestamp::ZERO + change.at, Event::LinksChanged(index));
         }
         if let Some(stops_at) = self.spec.stops_at {
             self.event_queue
@@ -153,7 +159,7 @@ pub fn control_spec(spec: &WorldSpec) -> ControlSpec {
             link: edge.link,
         });
         let spec = ModuleSpec {
-            ends: node.ends.clone(),
+            ends: spec.slot_profiles(id as usize),
             generate: generating(node).map(|generate| generate.spec.clone()),
             id: ModuleId(id),
             slo: spec.slo,
@@ -190,12 +196,31 @@ pub fn control_spec(spec: &WorldSpec) -> ControlSpec {
         breaker: BreakerSpec::default(),
         scaling: scaling(spec),
         max_workers: spec.max_workers,
+        queues: queues(spec),
         cascades: gear_spec(&spec.cascades, spec.modules.len()),
         plan: spec.cluster.as_ref().map(|cluster| cluster.plan.clone()),
         has_books: true,
         is_distributed: spec.hop > Span::ZERO,
         topology,
     }
+}
+
+/// Queues of models that generate and take turns, by device.
+fn queues(spec: &WorldSpec) -> Vec<DeviceQueuesSpec> {
+    let of_device = |device: &DeviceMemory| {
+        let module = |model: &DeviceModel| {
+            let mut nodes = (0..).map(ModuleId).zip(&spec.modules);
+            let (id, node) = nodes.find(|(_, node)| node.model == Some(model.model))?;
+            Some((id, &generating(node)?.spec))
+        };
+        let modules: Vec<Option<(ModuleId, &GenerateSpec)>> = device.models.iter().map(module).collect();
+        DeviceQueuesSpec::new(
+            device,
+            &modules,
+            (spec.policy.queues, spec.policy.slot_planning()),
+        )
+    };
+    spec.memory.generating.iter().filter_map(of_device).collect()
 }
 
 /// Modules whose workers follow the load.
@@ -279,7 +304,7 @@ fn shared(spec: &WorldSpec, topology: &Topology) -> Option<SlotsSpec> {
             optional: spec.cascades.fallback(id as usize).is_optional(),
             model: node.model,
             live: spec.has_live_streams(),
-            routed: !node.ends.is_empty(),
+            routed: !spec.slot_profiles(id as usize).is_empty(),
         })
         .collect();
     (!placements.is_empty()).then(|| SlotsSpec {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand_pcg::Pcg64Mcg;
 use weir_policy::reservations::{BookingId, PathStage, Reservations, ResourceUse};
-use weir_types::{ClusterSpec, ShareId, Span, StageSpec, Timestamp};
+use weir_types::{ClusterSpec, ShareId, Span, StageSpec, Timestamp, transfer_time};
 
 use crate::demand::normal;
 
@@ -36,8 +36,6 @@ pub(super) struct BatchLoad<'a> {
     pub(super) path: &'a [PathStage],
     /// Stages of its pipeline.
     pub(super) stages: &'a [StageSpec],
-    /// Number of items that were booked.
-    pub(super) size: u32,
     /// Number of items that it contains.
     pub(super) items: u32,
 }
@@ -57,6 +55,12 @@ pub(super) struct FinishedUse {
 #[derive(Debug)]
 pub(super) struct ClusterRun {
     servers: Vec<u32>,
+    /// Bandwidth of each server.
+    bandwidths: Vec<u64>,
+    /// Class of each share.
+    classes: Vec<String>,
+    /// Factors of transfer times by class, where they are not as configured.
+    pub(super) link_factors: BTreeMap<String, f64>,
     batches: BTreeMap<BookingId, BatchRun>,
     /// Waiting uses of each resource (shares, then uplinks and downlinks), in the order of bookings.
     waiting: Vec<Vec<(BookingId, usize)>>,
@@ -70,6 +74,13 @@ impl ClusterRun {
         let resources = cluster.shares.len() + 2 * cluster.servers.len();
         Self {
             servers: cluster.shares.iter().map(|share| share.server.0).collect(),
+            bandwidths: cluster
+                .servers
+                .iter()
+                .map(|server| server.bandwidth_bps)
+                .collect(),
+            classes: cluster.shares.iter().map(|share| share.class.clone()).collect(),
+            link_factors: BTreeMap::new(),
             batches: BTreeMap::new(),
             waiting: vec![Vec::new(); resources],
             busy: vec![false; resources],
@@ -147,12 +158,17 @@ impl ClusterRun {
         let shares = self.servers.len();
         let mut steps = Vec::with_capacity(2 * load.path.len());
         let mut sender = 0_usize;
+        let mut sending_class = "";
         for ((number, booked), stage) in (0..).zip(load.path).zip(load.stages) {
             let server = self.servers[booked.share.index()] as usize;
             let links = vec![shares + 2 * sender, shares + 2 * server + 1];
-            let filled = f64::from(load.items) / f64::from(load.size.max(1));
+            let class = self.classes[booked.share.index()].as_str();
+            let factor = [sending_class, class].map(|class| self.link_factors.get(class).copied());
+            let factor = factor.into_iter().flatten().reduce(f64::max).unwrap_or(1.0);
+            let bandwidth = self.bandwidths[sender].min(self.bandwidths[server]);
             let transfer = booked.transfer.map(|interval| {
-                let takes = interval.length().scale(filled);
+                // Reservations correct bookings by measurements; the actual time is that of the link.
+                let takes = transfer_time(stage.received_bytes, load.items, bandwidth).scale(factor);
                 (ResourceUse::Transfer, interval.from, links, takes)
             });
             // Reservations correct bookings by measurements; the actual duration is that of the profile.
@@ -175,6 +191,7 @@ impl ClusterRun {
                 });
             }
             sender = server;
+            sending_class = class;
         }
         steps
     }

@@ -1,7 +1,7 @@
 //! Modules with generative models in a world: lengths of sequences, and the results of steps.
 
 use weir_control::{Entry, Message, ModuleMessage, RequestInfo};
-use weir_policy::generate::{Step, emulated_prediction};
+use weir_policy::generate::{Step, emulated_prediction, seed_after};
 use weir_policy::{GOLDEN_GAMMA, ModuleEvent};
 use weir_types::{ModuleId, RequestId, SequenceId, SlotId, Span, Timestamp};
 
@@ -38,8 +38,13 @@ impl Site<'_> {
             };
             (0..).zip(draw(&generate.output, OUTPUT)).map(off).collect()
         };
+        let prompts = draw(&generate.prompt, PROMPT);
         Some(Entry::Prompts {
-            prompts: draw(&generate.prompt, PROMPT),
+            prefixes: match generate.prefix {
+                Some(prefix) => vec![Some(prefix); prompts.len()],
+                None => Vec::new(),
+            },
+            prompts,
             predicted: match generate.length_error {
                 Some(error) => predicted(error),
                 None => Vec::new(),
@@ -96,13 +101,16 @@ impl Site<'_> {
 
     /// A step is done, unless it was lost with its instance.
     pub(super) fn on_stepped(&mut self, module: ModuleId, slot: SlotId, took: Span) -> Option<ModuleMessage> {
+        let generate = generating(&self.spec.modules[module.index()])?;
+        let check_tokens = generate.spec.router.check_tokens.max(1);
+        let seed = (self.spec.seed ^ PREDICTED).wrapping_mul(GOLDEN_GAMMA);
         let generated = &mut self.generated[module.index()];
         let is_due = |(_, end): &(Step, Timestamp)| *end == self.now;
         if !generated.steps.get(&slot).is_some_and(is_due) {
             return None;
         }
         let (step, _) = generated.steps.remove(&slot)?;
-        let mut finished = Vec::new();
+        let (mut finished, mut predicted) = (Vec::new(), Vec::new());
         for part in step.parts.iter().filter(|part| part.gives_token) {
             let Some(progress) = generated.sequences.get_mut(&part.sequence) else {
                 continue;
@@ -111,6 +119,13 @@ impl Site<'_> {
             if progress.generated >= progress.length {
                 generated.sequences.remove(&part.sequence);
                 finished.push(part.sequence);
+            } else if let Some(error) = generate.length_error
+                && progress.generated.is_multiple_of(check_tokens)
+            {
+                // As a predictor beside the policy that reads the text so far.
+                let seed = seed_after(seed ^ part.sequence.0, progress.generated);
+                let remaining = progress.length - progress.generated;
+                predicted.push((part.sequence, emulated_prediction(remaining, seed, error)));
             }
         }
         Some(ModuleMessage::Stepped {
@@ -118,6 +133,7 @@ impl Site<'_> {
             took,
             finished,
             failed: false,
+            predicted,
         })
     }
 }

@@ -66,6 +66,8 @@ enum Event {
     PlanOffered(usize),
     /// The partitions of the offered plan are loaded.
     PlanLoaded(usize),
+    /// The links of a class change, by the index of the change.
+    LinksChanged(usize),
     /// A batch ends its use of a share or of links.
     UseEnded(BookingId),
     /// The inputs of a batch are prepared, which took this span, and the batch starts.
@@ -193,6 +195,7 @@ impl<'a> World<'a> {
             Event::TimerFired(of) => self.tell(Message::TimerFired(of)),
             Event::PlanOffered(index) => self.tell_all(|site, messages| site.offer_plan(index, messages)),
             Event::PlanLoaded(index) => self.tell_all(|site, messages| site.on_plan_loaded(index, messages)),
+            Event::LinksChanged(index) => self.site.change_links(index),
             Event::UseEnded(booking) => self.tell_all(|site, messages| site.on_use_ended(booking, messages)),
             Event::Launched(module, slot, batch, prepared) => {
                 // What was lost with its worker before is launched no more.

@@ -7,7 +7,7 @@ use weir_policy::reservations::{
 };
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{BatchId, ModuleId, PartitionId, ShareId, Span};
+use weir_types::{BatchId, Conditions, ModuleId, PartitionId, ShareId, Span};
 
 use super::booked_cluster::InFlightBatch;
 use super::cluster_run::BatchLoad;
@@ -29,7 +29,30 @@ impl Site<'_> {
             messages.push(Message::planned(PlanEvent::PlanOffered {
                 plan: Box::new(later.plan.clone()),
                 loads: loads(later),
+                origin: later.origin,
             }));
+        }
+    }
+
+    /// The plan in force is solved again; what differs from it is offered later.
+    pub(super) fn replan(&mut self, conditions: &Conditions) {
+        let solved = self
+            .cluster
+            .as_mut()
+            .and_then(|cluster| cluster.replan(conditions));
+        if let Some((index, solve_time)) = solved {
+            self.event_queue
+                .push(self.now + solve_time, Event::PlanOffered(index));
+        }
+    }
+
+    /// The links of a class change, by the index of the change.
+    pub(super) fn change_links(&mut self, index: usize) {
+        if let Some(cluster) = &mut self.cluster
+            && let Some(change) = cluster.spec.link_changes.get(index)
+        {
+            let factors = &mut cluster.cluster.link_factors;
+            factors.insert(change.class.clone(), change.factor);
         }
     }
 
@@ -41,15 +64,15 @@ impl Site<'_> {
     }
 
     fn later_plan(&self, index: usize) -> Option<&LaterPlan> {
-        self.spec.cluster.as_ref()?.later.get(index)
+        self.cluster.as_ref()?.later.get(index)
     }
 
     pub(super) fn load_plan(&mut self, number: u64) {
-        let later = self.spec.cluster.iter().flat_map(|cluster| &cluster.later);
+        let later = self.cluster.iter().flat_map(|cluster| &cluster.later);
         let found = later.enumerate().find(|(_, later)| later.plan.number == number);
         if let Some((index, later)) = found {
-            self.event_queue
-                .push(self.now + later.load_time, Event::PlanLoaded(index));
+            let loaded = self.now + later.load_time;
+            self.event_queue.push(loaded, Event::PlanLoaded(index));
         }
     }
 
@@ -57,19 +80,19 @@ impl Site<'_> {
         let Some(cluster) = &mut self.cluster else {
             return;
         };
-        let mut later = cluster.spec.later.iter();
-        let Some(later) = later.find(|later| later.plan.number == number) else {
+        let Some(later) = cluster.later.iter().find(|later| later.plan.number == number) else {
             return;
         };
-        cluster.switch(&later.plan);
-        for (module, slots) in &later.modules {
+        let later = later.clone();
+        cluster.switch(later.plan);
+        for (module, slots) in later.modules {
             let changed = ModuleEvent::PlanChanged {
-                profile: slots.profile.clone(),
+                profile: slots.profile,
                 batch: slots.batch,
                 lanes: slots.count,
                 share: slots.share,
             };
-            self.send(Message::fact(ModuleId(*module as u32), changed), messages);
+            self.send(Message::fact(ModuleId(module as u32), changed), messages);
         }
     }
 
@@ -97,7 +120,6 @@ impl Site<'_> {
         let load = BatchLoad {
             path: &path.stages,
             stages: &reserve.cluster.pipelines[path.pipeline.index()].stages,
-            size: path.size,
             items,
         };
         let reservations = reservations.filter(|_| reserve.feedback);

@@ -39,7 +39,9 @@ impl Site<'_> {
     }
 
     fn declared_opening(&self, slot: SlotId, model: ModelId, warm: bool) -> Span {
-        let models = self.spec.memory.devices.iter().flat_map(|device| &device.models);
+        let memory = &self.spec.memory;
+        let devices = memory.devices.iter().chain(&memory.generating);
+        let models = devices.flat_map(|device| &device.models);
         let mut of_slot = models.filter(|known| known.model == model && known.slots.contains(&slot));
         let span = |known: &weir_policy::DeviceModel| if warm { known.open_warm } else { known.open_cold };
         of_slot.next().map_or(Span::ZERO, span)

@@ -1,6 +1,7 @@
 //! Simulation of one run of a world.
 
-use weir_policy::{Report, RunInfo};
+use weir_control::QueueMachine;
+use weir_policy::{Histogram, Report, RunInfo};
 use weir_types::invariant::panicking;
 use weir_types::{ModuleId, Span, StreamId, Timestamp};
 
@@ -16,6 +17,8 @@ use crate::timeline::Timeline;
 pub struct SimulationResult {
     /// Report in the format of a live run.
     pub report: Report,
+    /// Latencies of all requests that completed.
+    pub latency: Histogram,
     /// Timeline of the run.
     pub timeline: Timeline,
     /// Sending times of all requests, ascending.
@@ -99,9 +102,10 @@ fn simulate_world(
     report.accuracy = site.stages.as_ref().and_then(Stages::accuracy);
     report.right_rps = report.accuracy.map(|accuracy| accuracy * report.goodput_rps);
     report.residency = site.residency.take();
-    report.queues = controller
+    let planned = controller
         .slots()
         .and_then(|slots| slots.policy().queues_report());
+    report.queues = planned.or_else(|| controller.queues().map(QueueMachine::report));
     report.gears = controller.gears().and_then(|gears| gears.tally().report());
     report.reservations = controller
         .reservations()
@@ -110,6 +114,7 @@ fn simulate_world(
     let (arrivals, items) = site.requests.into_parts();
     SimulationResult {
         report,
+        latency: stats.latency().clone(),
         shifts: site.shifts,
         usage: usage.map(|(cluster, machine)| ClusterUsage {
             probes: machine.policy().reservations().probes(),

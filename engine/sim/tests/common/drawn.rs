@@ -205,6 +205,19 @@ fn cascade(spec: &mut WorldSpec, random: &mut Pcg64Mcg) {
                     .then(|| (module, vec![first, 1.0 - first]))
             })
             .collect(),
+        triggers: std::collections::BTreeMap::new(),
+    };
+    // Some stages have a queue for each slot: the first waits for three items, and the second for none.
+    let gear = |up_to: f64, random: &mut Pcg64Mcg| {
+        let mut gear = gear(up_to, random);
+        let waits = InvocationSize {
+            items: 3,
+            wait: ms(20),
+        };
+        let with_queues = gear.shares.iter().filter(|(_, shares)| shares[0] > 0.5);
+        let with_queues = with_queues.map(|(module, _)| (*module, vec![waits, InvocationSize::default()]));
+        gear.triggers = with_queues.collect();
+        gear
     };
     spec.cascades.gears = random.random_bool(0.6).then(|| Gears {
         file: "gears.toml".into(),

@@ -270,6 +270,7 @@ mod tests {
             jobs: BTreeMap::new(),
             instances: BTreeMap::new(),
             prompts: None,
+            lengths: None,
             slo: Span::from_secs(1),
             devices: Vec::new(),
             tracer: RequestTracer::default(),

@@ -82,6 +82,8 @@ impl ModuleSite {
             number,
             commands: self.instances.commands.remove(&slot).unwrap_or_default(),
             steps: steps.collect(),
+            reused: step.reused.clone(),
+            kept: step.kept.clone(),
         });
         // There is a place for it: an instance runs one step at a time.
         let sent = self.instances.jobs.get(&slot).map(|jobs| jobs.try_send(job));
@@ -143,13 +145,16 @@ impl ModuleSite {
             messages.push(Message::fact(module, ModuleEvent::SlotDown { slot }));
             return messages;
         }
-        let finished = match result {
-            Ok(tokens) => self.store_tokens(slot, &tokens),
+        let (finished, predicted) = match result {
+            Ok(tokens) => {
+                let finished = self.store_tokens(slot, &tokens);
+                (finished, self.predict_again(slot, &tokens))
+            }
             Err(StepFailure { reason, .. }) => {
                 self.instances.restore(slot);
                 shared.losses.on_batch_lost(&self.setup.name, slot, &reason);
                 messages.push(Message::Breaker(BreakerEvent::BatchLost { slot }));
-                Vec::new()
+                (Vec::new(), Vec::new())
             }
         };
         let stepped = ModuleMessage::Stepped {
@@ -157,6 +162,7 @@ impl ModuleSite {
             took,
             finished,
             failed,
+            predicted,
         };
         messages.push(Message::Module(module, stepped));
         messages
@@ -167,6 +173,20 @@ impl ModuleSite {
         // Commands that were meant for it before it was gone.
         self.instances.lose(slot);
         Message::fact(self.setup.id, ModuleEvent::SlotUp { slot })
+    }
+
+    /// Predicts the lengths of sequences again that go on with new tokens: how many each still generates.
+    fn predict_again(&self, slot: SlotId, tokens: &[GeneratedToken]) -> Vec<(SequenceId, u32)> {
+        let Some(lengths) = &self.setup.lengths else {
+            return Vec::new();
+        };
+        let each = tokens.iter().filter_map(|token| {
+            let live = self.instances.sequences.get(&token.sequence);
+            let live = live.filter(|live| live.slot == Some(slot))?;
+            let remaining = lengths.predict_again(&live.spec, &live.generated)?;
+            Some((token.sequence, remaining))
+        });
+        each.collect()
     }
 
     /// Keeps tokens with their sequences; gives those that have their last.

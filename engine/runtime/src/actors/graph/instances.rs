@@ -92,6 +92,8 @@ impl Instances {
     pub(super) fn lose(&mut self, slot: SlotId) {
         self.in_step.remove(&slot);
         self.commands.remove(&slot);
+        let here = self.sequences.values_mut().filter(|live| live.slot == Some(slot));
+        here.for_each(|live| live.slot = None);
     }
 
     pub(super) fn command(&mut self, slot: SlotId, command: SequenceCommand) {

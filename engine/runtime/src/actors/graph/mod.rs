@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use actix::fut::{self, ActorFutureExt};
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, MessageResult, SpawnHandle};
-use weir_control::{Address, Controller, EgressMessage, GEAR_INTERVAL, GearMessage, Message};
+use weir_control::{Address, Controller, EgressMessage, GEAR_INTERVAL, GearMessage, Message, QueueMachine};
 use weir_policy::SlotEvent;
 use weir_types::ModuleId;
 
@@ -207,8 +207,11 @@ impl GraphActor {
         let overdue = self.site.find_overdue().into_iter();
         let down = overdue.map(|slot| Message::Slots(SlotEvent::Down { slot }));
         self.tell_all(down, context);
-        if let Some(slots) = self.controller.slots() {
-            self.site.on_queues(slots.policy().queues_report());
+        let slots = self.controller.slots();
+        let planned = slots.and_then(|slots| slots.policy().queues_report());
+        let planned = planned.or_else(|| self.controller.queues().map(QueueMachine::report));
+        if planned.is_some() {
+            self.site.on_queues(planned);
         }
         self.tell(Message::Tick, context);
     }

@@ -21,6 +21,7 @@ use crate::batch::Job;
 use crate::cascades::Stage;
 use crate::fleet::{Postprocessor, Preprocessor};
 use crate::instance::InstanceJob;
+use crate::length_prediction::LengthPrediction;
 use crate::request::RequestBranch;
 use crate::request_traces::RequestTracer;
 use crate::telemetry;
@@ -40,6 +41,8 @@ pub(crate) struct ModuleSetup {
     pub(crate) instances: BTreeMap<SlotId, Sender<InstanceJob>>,
     /// The thread that makes prompts of items, where it has instances.
     pub(crate) prompts: Option<Sender<PromptJob>>,
+    /// Predicts the lengths of its texts again while they are generated.
+    pub(crate) lengths: Option<LengthPrediction>,
     /// The latency objective of requests without one of their own.
     pub(crate) slo: Span,
     /// The slots, each with the name of its device; empty unless its model is on several devices.

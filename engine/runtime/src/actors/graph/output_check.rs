@@ -42,9 +42,7 @@ impl OutputCheck {
             ));
         }
         self.items += inferences.len() as u64;
-        self.settled |= inferences
-            .iter()
-            .any(|inference| !inference.objects.is_empty() || inference.attribute.is_some());
+        self.settled |= inferences.iter().any(has_result);
         if !self.settled && self.items >= MAX_EMPTY_ITEMS {
             self.settled = true;
             warnings.push(format!(
@@ -55,6 +53,13 @@ impl OutputCheck {
         }
         warnings
     }
+}
+
+fn has_result(inference: &Inference) -> bool {
+    !inference.objects.is_empty()
+        || inference.attribute.is_some()
+        || !inference.named.is_empty()
+        || inference.map.is_some()
 }
 
 #[cfg(test)]
@@ -82,6 +87,15 @@ mod tests {
         let mut check = OutputCheck::default();
         assert_eq!(warning_count(&mut check, &found, 1), 0);
         assert_eq!(warning_count(&mut check, &Inference::default(), 1_000), 0);
+    }
+
+    #[test]
+    fn attributes_with_names_of_their_own_are_results() {
+        let found = Inference {
+            named: vec![("colour".into(), Attribute::Number { value: 1.0 })],
+            ..Inference::default()
+        };
+        assert_eq!(warning_count(&mut OutputCheck::default(), &found, 1_000), 0);
     }
 
     #[test]

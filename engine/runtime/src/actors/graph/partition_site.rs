@@ -11,9 +11,9 @@ use weir_policy::reservations::{BookingId, GiveUpReason, Interval, PlanEvent, Re
 use weir_policy::{ModuleEvent, Policy};
 use weir_types::invariant;
 use weir_types::invariant::Kind;
-use weir_types::{ModuleId, Span};
+use weir_types::{Conditions, ModuleId, Span};
 
-use crate::fleet::ActivePlan;
+use crate::fleet::{ActivePlan, ReplanRequest, ReplanRequests};
 use crate::timeline::{Lane, Timeline};
 
 /// The parts that it is made from.
@@ -28,6 +28,8 @@ pub(crate) struct PartitionSiteSetup {
     pub(crate) policy: Policy,
     pub(crate) active: ActivePlan,
     pub(crate) timeline: Arc<Timeline>,
+    /// Asks the engine for a plan for other conditions.
+    pub(crate) replans: ReplanRequests,
 }
 
 /// See the module.
@@ -92,6 +94,7 @@ impl PartitionSite {
         let offered = PlanEvent::PlanOffered {
             plan: Box::new(next.spec(&self.setup.policy)),
             loads: next.loads(),
+            origin: next.origin,
         };
         self.offers.insert(next.number, next);
         Message::planned(offered)
@@ -105,7 +108,7 @@ impl PartitionSite {
     }
 
     pub(super) fn give_up_plan(&mut self, plan: u64, reason: &GiveUpReason) {
-        self.offers.remove(&plan);
+        let offer = self.offers.remove(&plan);
         match reason {
             GiveUpReason::SwitchPending => {
                 tracing::warn!("a switch of plans is not complete yet; the newer plan is ignored");
@@ -115,8 +118,20 @@ impl PartitionSite {
                  is up"
             ),
             GiveUpReason::NotLoaded(_) => {
+                // Workers that have their partitions would keep them until the next switch.
+                for (worker, load) in offer.iter().flat_map(|offer| &offer.partitions.loads) {
+                    self.setup.client.unload(*worker, load.partition);
+                }
                 tracing::error!("the new plan is not used; the current plan stays active");
             }
+            GiveUpReason::NotBetter(gain) => tracing::info!(
+                current = gain.current as f64 / 1e3,
+                next = gain.next as f64 / 1e3,
+                "the plan that was solved again is hardly better; the current plan stays active"
+            ),
+            GiveUpReason::Outdated => tracing::info!(
+                "the plan that was solved again is for a plan that is no longer active; it is not used"
+            ),
         }
     }
 
@@ -141,6 +156,17 @@ impl PartitionSite {
             Some(Message::fact(*module, changed))
         };
         active.modules.iter().filter_map(changed).collect()
+    }
+
+    /// The plan in force is to be solved again for measured conditions.
+    pub(super) fn replan(&self, conditions: Conditions) {
+        let active = &self.setup.active;
+        self.setup.replans.ask(ReplanRequest {
+            number: active.number,
+            plan: active.plan.clone(),
+            modules: active.modules.clone(),
+            conditions,
+        });
     }
 
     /// The shares and links of a path as they are booked.

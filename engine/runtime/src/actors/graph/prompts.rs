@@ -1,5 +1,5 @@
 //! The thread that makes the prompts of a module whose model generates. It tokenizes them and predicts the lengths of their
-//! texts, in the order in which requests enter.
+//! texts and the beginnings that prompts share, in the order in which requests enter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use crossbeam_channel::{Sender, unbounded};
 use weir_control::{Entry, RequestInfo};
 use weir_flow::{Operator, SequenceSpec};
+use weir_policy::generate::PrefixFinder;
 use weir_types::ModuleId;
 
 use super::pending::PendingRequest;
@@ -39,6 +40,8 @@ pub(crate) struct PromptMaker {
     pub(crate) max_sequence_tokens: u32,
     /// Predicts how long its texts become.
     pub(crate) lengths: Option<LengthPrediction>,
+    /// Finds beginnings that prompts share; `None` where no instance caches any.
+    pub(crate) prefixes: Option<PrefixFinder>,
 }
 
 impl PromptMaker {
@@ -47,7 +50,7 @@ impl PromptMaker {
     /// # Errors
     /// The machine gives no thread.
     pub(crate) fn start(
-        self,
+        mut self,
         name: &str,
         on_made: Box<dyn Fn(PromptsMade) + Send>,
         processor: &Arc<ProcessorTimes>,
@@ -65,7 +68,7 @@ impl PromptMaker {
         Ok((sender, thread))
     }
 
-    fn make(&self, job: PromptJob) -> PromptsMade {
+    fn make(&mut self, job: PromptJob) -> PromptsMade {
         let PromptJob {
             request,
             mut pending,
@@ -77,8 +80,13 @@ impl PromptMaker {
             pending.sequences = bounded.collect();
             let prompts = pending.sequences.iter().map(|spec| spec.prompt.len() as u32);
             let predicted = self.lengths.as_ref();
+            let prefixes = self.prefixes.as_mut().map(|finder| {
+                let each = pending.sequences.iter().map(|spec| finder.find(&spec.prompt));
+                each.collect::<Vec<_>>()
+            });
             let entry = Entry::Prompts {
                 prompts: prompts.collect(),
+                prefixes: prefixes.unwrap_or_default(),
                 predicted: predicted.map_or(Vec::new(), |lengths| lengths.predict(&pending.sequences)),
             };
             (pending, entry)

@@ -401,7 +401,13 @@ impl Site {
     }
 
     /// Carries out an effect of the arbiter on a session; gives the answer where its worker is gone.
-    fn act_on_session(&self, effect: SlotEffect) -> Option<Message> {
+    fn act_on_session(&mut self, effect: SlotEffect) -> Option<Message> {
+        if let SlotEffect::Open { slot, .. } = effect {
+            // Commands for the session before it, which is closed, are not for this one.
+            let instances = self.modules.iter_mut().map(|module| &mut module.instances);
+            let of_slot = instances.filter(|instances| instances.jobs.contains_key(&slot));
+            of_slot.for_each(|instances| instances.lose(slot));
+        }
         let (clock, began) = (self.shared.clock, self.decision_began);
         let event = self.sessions.act(effect, || clock.now().since(began))?;
         self.sessions.on_changed(&event);
@@ -478,6 +484,11 @@ impl Site {
             Effect::SwitchPlan { plan, pause, .. } => {
                 if let Some(partitions) = &mut self.partitions {
                     answers.extend(partitions.switch_plan(plan, pause));
+                }
+            }
+            Effect::Replan(conditions) => {
+                if let Some(partitions) = &self.partitions {
+                    partitions.replan(conditions);
                 }
             }
             // The worker reports the failure of a batch on a path that is lost; the books are with the egress.
