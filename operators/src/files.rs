@@ -1,12 +1,13 @@
 //! Files claimed before they are written: a lock keeps other runs away, and existing files keep their names.
 //!
 //! Locks are the system's own on the open file (`flock`): no lock file can be left behind, and a killed run releases
-//! its locks. Where the file system supports no locks, nothing is locked.
+//! its locks. Where the file system supports no locks, nothing is locked, which is logged once.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers tried for a free name. With more videos of one name, use `{stream}` or another folder.
@@ -20,8 +21,16 @@ pub(crate) fn lock(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
-        // Some network file systems support no locks, which is no reason to refuse.
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(true),
+        Err(TryLockError::Error(error)) if weir_files::has_no_locks(&error) => {
+            static WARNING: Once = Once::new();
+            WARNING.call_once(|| {
+                tracing::warn!(
+                    "files cannot be locked on this disk ({error}): run one engine that writes to them, since a second one is not \
+                     noticed"
+                );
+            });
+            Ok(true)
+        }
         Err(TryLockError::Error(error)) => Err(error),
     }
 }

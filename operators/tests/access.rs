@@ -346,6 +346,52 @@ fn the_safest_challenge_of_a_camera_is_answered() {
 }
 
 #[test]
+fn the_safest_challenge_of_a_web_server_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let clip = folder.path().join("clip.ts");
+    write_clip(&clip);
+    let content = std::fs::read(clip).unwrap();
+    for (offers, expected) in [
+        (vec![MD5, SHA_256], "algorithm=SHA-256, qop=auth, nc=00000001"),
+        (vec![SHA_256], "algorithm=SHA-256, qop=auth, nc=00000001"),
+        (vec![SHA_512, MD5], "nonce=\"def\""),
+        (vec![MD5, SHA_512], "nonce=\"def\""),
+    ] {
+        let content = content.clone();
+        let challenges: String = offers
+            .iter()
+            .map(|offer| format!("WWW-Authenticate: {offer}\r\n"))
+            .collect();
+        let camera = Server::start("127.0.0.1", true, move |head| {
+            if head.contains("\nAuthorization: Digest ") {
+                http("200 OK", "", &content)
+            } else {
+                http("401 Unauthorized", &challenges, b"")
+            }
+        });
+        let uri = format!("http://admin:geheim@127.0.0.1:{}/live?ch=1", camera.port);
+        assert!(opens(&uri), "{offers:?}: {:?}", camera.requests());
+        let requests = camera.requests();
+        let answered = requests
+            .iter()
+            .find(|head| head.contains("Authorization: Digest"))
+            .unwrap();
+        assert!(
+            answered.contains(expected) && answered.contains("uri=\"/live?ch=1\""),
+            "{answered}"
+        );
+        let has_password = |head: &String| head.to_lowercase().contains("authorization: basic");
+        assert!(!requests.iter().any(has_password), "{requests:?}");
+    }
+    let unknown = format!("WWW-Authenticate: {SHA_512}\r\n");
+    let camera = Server::start("127.0.0.1", true, move |_| {
+        http("401 Unauthorized", &unknown, b"")
+    });
+    let reason = refused(&format!("http://admin:geheim@127.0.0.1:{}/live", camera.port));
+    assert!(reason.contains("offers Digest by SHA-512-256"), "{reason}");
+}
+
+#[test]
 fn a_password_from_a_file_may_have_any_characters() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("password");

@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use tempfile::TempDir;
 use weir_flow::{Settings, StopFlag, Value};
 use weir_operators::media::{PictureIndex, index_pictures};
 use weir_operators::sinks::{ArchiveReader, ExportError, SegmentCache, SegmentFile};
 
-use crate::common::open;
+use crate::common::{open, shipped};
 use crate::recording::{Camera, open_sink, videos};
 
 /// 21:30:05 on 23 November 2026, UTC.
@@ -123,6 +124,28 @@ fn segments_have_the_times_of_their_pictures_and_gaps_are_between_them() {
         ArchiveReader::of_stream(folder.path(), "south").names().unwrap(),
         []
     );
+}
+
+#[test]
+fn a_camera_whose_clock_runs_slow_leaves_no_gaps() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = open_sink("archive", folder.path(), &[("segment", Value::Number(5.0))]);
+    // A picture that states 40 ms comes each 60 ms.
+    let observer = sink.packet_observer().unwrap();
+    let mut camera = Camera::of_source("north", open(&shipped()), observer, 60);
+    camera.play(f64::MAX);
+    sink.finish().unwrap();
+    let segments = vec![(0, 6_000), (9_000, 15_000)];
+    assert_eq!(listed(&folder, 0, 18_000), (segments.clone(), Vec::new()));
+    let (index, extent, _) = exported(&folder, 0, 18_000);
+    assert_eq!((index.pictures.len(), extent), (300, (0, 12_000)));
+    // The time of a copy says nothing.
+    let first = fs::File::options()
+        .write(true)
+        .open(segment(&folder, NAMES[0].0))
+        .unwrap();
+    first.set_modified(UNIX_EPOCH).unwrap();
+    assert_eq!(listed(&folder, 0, 18_000), (segments, vec![(6_000, 9_000)]));
 }
 
 #[test]

@@ -244,6 +244,7 @@ fn without_frames_incidents_and_changes_are_written() {
             stream: Arc::clone(&stream),
             frame: 1,
             frames: 2,
+            last_frame: 2,
             pts_ms: 0.0,
             time_ms: 0,
         },

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue, Error};
 use weir_flow::mask_credentials;
 
 use crate::diagnostics::Diagnostics;
-use crate::variables::{Environment, substitute};
+use crate::variables::{Environment, is_one_variable, substitute};
 
 /// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +16,65 @@ pub struct Node {
     pub at: usize,
     /// The value as parsed from the text.
     pub content: Content,
+    /// True if it is a text that is one variable, such as `"${PORT}"`: a key that needs a number or a flag takes it, too.
+    pub is_variable: bool,
+    /// True if that variable was left as written, as the variables of replaced sources that are not set.
+    pub is_left: bool,
+}
+
+impl Node {
+    /// A value that is no variable; `at` is a byte offset into the text.
+    #[must_use]
+    pub const fn new(at: usize, content: Content) -> Self {
+        Self {
+            at,
+            content,
+            is_variable: false,
+            is_left: false,
+        }
+    }
+
+    /// The text of a variable, if the value is one.
+    fn variable(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) if self.is_variable => Some(text.trim()),
+            _ => None,
+        }
+    }
+
+    /// True for a variable that is empty or left as written: a number or a flag is absent then.
+    #[must_use]
+    pub fn is_unset(&self) -> bool {
+        self.is_left || self.variable() == Some("")
+    }
+
+    /// The value as a number, if it is one.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self.content {
+            Content::Float(number) => Some(number),
+            Content::Integer(whole) => Some(whole as f64),
+            _ => self.variable()?.parse().ok(),
+        }
+    }
+
+    /// The value as a whole number, if it is one.
+    #[must_use]
+    pub fn integer(&self) -> Option<i64> {
+        match self.content {
+            Content::Integer(whole) => Some(whole),
+            _ => self.variable()?.parse().ok(),
+        }
+    }
+
+    /// The value as true or false, if it is one of them.
+    #[must_use]
+    pub fn flag(&self) -> Option<bool> {
+        match self.content {
+            Content::Bool(flag) => Some(flag),
+            _ => self.variable()?.parse().ok(),
+        }
+    }
 }
 
 /// A value, by its kind.
@@ -161,14 +220,16 @@ fn node(value: &Spanned<DeValue<'_>>, environment: Environment<'_>, diagnostics:
     let (at, content) = (value.span().start, value.get_ref());
     // The placeholder of a value that could not be parsed is empty; its line has been reported.
     if value.span().is_empty() && !matches!(content, DeValue::Table(_)) {
-        return Node {
-            at,
-            content: Content::Broken,
-        };
+        return Node::new(at, Content::Broken);
     }
+    let is_variable = matches!(content, DeValue::String(text) if is_one_variable(text));
+    let mut is_left = false;
     let content = match content {
         DeValue::String(text) => match substitute(text, environment) {
-            Ok(text) => Content::Text(text),
+            Ok(filled) => {
+                is_left = is_variable && filled == **text;
+                Content::Text(filled)
+            }
             Err(bad) => {
                 bad.into_iter()
                     .for_each(|bad| diagnostics.add(at, bad.message, Some(bad.hint)));
@@ -198,5 +259,10 @@ fn node(value: &Spanned<DeValue<'_>>, environment: Environment<'_>, diagnostics:
         ),
         DeValue::Table(table) => Content::Table(entries(table, &|_| environment, diagnostics)),
     };
-    Node { at, content }
+    Node {
+        at,
+        content,
+        is_variable,
+        is_left,
+    }
 }

@@ -204,21 +204,28 @@ impl<'d> Fields<'d> {
         })
     }
 
+    /// Reads a number or a flag; `wanted` says what the value must be. A variable that is not set leaves the key absent.
+    fn scalar<T>(
+        &self,
+        name: &str,
+        value: fn(&Node) -> Option<T>,
+        wanted: impl FnOnce() -> String,
+        diagnostics: &mut Diagnostics,
+    ) -> Field<T> {
+        if self.entry(name).is_some_and(|entry| entry.node.is_unset()) {
+            return Field::Absent;
+        }
+        self.read(name, diagnostics, |node| value(node).ok_or_else(wanted))
+    }
+
     /// True or false.
     pub fn flag(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<bool> {
-        self.read(name, diagnostics, |node| match node.content {
-            Content::Bool(flag) => Ok(flag),
-            _ => Err("true or false".to_owned()),
-        })
+        self.scalar(name, Node::flag, || "true or false".to_owned(), diagnostics)
     }
 
     /// A number above zero.
     pub fn positive(&self, name: &str, diagnostics: &mut Diagnostics) -> Field<f64> {
-        let field = self.read(name, diagnostics, |node| match node.content {
-            Content::Float(number) => Ok(number),
-            Content::Integer(whole) => Ok(whole as f64),
-            _ => Err("a number".to_owned()),
-        });
+        let field = self.scalar(name, Node::number, || "a number".to_owned(), diagnostics);
         field.and_then(|spanned| {
             if spanned.value > 0.0 && spanned.value.is_finite() {
                 return Some(spanned.value);
@@ -237,11 +244,8 @@ impl<'d> Fields<'d> {
         diagnostics: &mut Diagnostics,
     ) -> Field<f64> {
         let (min, max) = (bounds.start(), bounds.end());
-        let field = self.read(name, diagnostics, |node| match node.content {
-            Content::Float(number) => Ok(number),
-            Content::Integer(whole) => Ok(whole as f64),
-            _ => Err(format!("a number from {min} to {max}")),
-        });
+        let wanted = || format!("a number from {min} to {max}");
+        let field = self.scalar(name, Node::number, wanted, diagnostics);
         field.and_then(|spanned| {
             if bounds.contains(&spanned.value) {
                 return Some(spanned.value);
@@ -260,10 +264,8 @@ impl<'d> Fields<'d> {
         diagnostics: &mut Diagnostics,
     ) -> Field<u32> {
         let (min, max) = (bounds.start(), bounds.end());
-        let field = self.read(name, diagnostics, |node| match node.content {
-            Content::Integer(whole) => Ok(whole),
-            _ => Err(format!("a whole number from {min} to {max}")),
-        });
+        let wanted = || format!("a whole number from {min} to {max}");
+        let field = self.scalar(name, Node::integer, wanted, diagnostics);
         field.and_then(|spanned| match u32::try_from(spanned.value) {
             Ok(whole) if bounds.contains(&whole) => Some(whole),
             _ => {
@@ -407,4 +409,62 @@ pub fn texts(name: &str, list: &[Node], diagnostics: &mut Diagnostics) -> Option
         }
     }
     Some(texts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::document::parse;
+
+    const TEXT: &str = r#"[table]
+port = "${PORT}"
+share = "${SHARE:-0.25}"
+on = "${ON}"
+word = "${PORT}"
+unset = "${UNSET:-}"
+plain = "1884"
+joined = "${PORT}0"
+many = "${MANY}"
+left = "${LEFT}"
+"#;
+
+    fn environment(name: &str) -> Option<String> {
+        let value = match name {
+            "PORT" => "1884",
+            "ON" => "true",
+            "MANY" => "SECRET",
+            "LEFT" => "${LEFT}",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    }
+
+    #[test]
+    fn numbers_and_flags_may_be_variables() {
+        let mut diagnostics = Diagnostics::new(Path::new("a.toml"), TEXT);
+        let document = parse(TEXT, &environment, &mut diagnostics);
+        let fields = Fields::open("table".to_owned(), &document[0], &mut diagnostics).unwrap();
+        let found = &mut diagnostics;
+        assert_eq!(fields.whole("port", 1..=65_535, found).into_value(), Some(1884));
+        assert_eq!(fields.positive("port", found).into_value(), Some(1884.0));
+        assert_eq!(
+            fields.number("share", 0.0..=1.0, None, found).into_value(),
+            Some(0.25)
+        );
+        assert_eq!(fields.flag("on", found).into_value(), Some(true));
+        // A password may have digits alone.
+        assert_eq!(fields.text("word", found).into_value().as_deref(), Some("1884"));
+        assert!(fields.flag("unset", found).is_absent());
+        assert!(fields.whole("unset", 1..=2, found).is_absent());
+        assert!(fields.whole("left", 1..=2, found).is_absent());
+        for name in ["plain", "joined", "many"] {
+            assert_eq!(fields.whole(name, 1..=65_535, found), Field::Broken, "{name}");
+        }
+        let problems = diagnostics.finish().unwrap_err();
+        let lines: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [7, 8, 9]);
+        assert!(!problems.to_string().contains("SECRET"), "{problems}");
+    }
 }

@@ -66,6 +66,12 @@ pub(crate) fn substitute(text: &str, environment: Environment<'_>) -> Result<Str
     if bad.is_empty() { Ok(filled) } else { Err(bad) }
 }
 
+/// Whether a text is one variable and nothing else.
+pub(crate) fn is_one_variable(text: &str) -> bool {
+    let inside = text.strip_prefix("${").and_then(|text| text.strip_suffix('}'));
+    inside.is_some_and(|inside| !inside.contains('}'))
+}
+
 /// Whether a variable between two parts of a text is in the user or the password of an address: an `@` ends them, and none of
 /// the characters that begin a path comes before it.
 fn is_before_host(before: &str, after: &str) -> bool {
@@ -126,8 +132,11 @@ fn look_up(expression: &str, environment: Environment<'_>) -> Result<String, Bad
             hint: "write ${NAME} or ${NAME:-default}; \"$$\" is a dollar sign".to_owned(),
         });
     }
+    // An environment that leaves a variable as written has no value for it.
+    let is_left = |value: &str| value == format!("${{{name}}}");
     match (environment(name), default) {
-        (Some(value), _) if !value.is_empty() => Ok(value),
+        (Some(value), Some(_)) if !value.is_empty() && !is_left(&value) => Ok(value),
+        (Some(value), None) if !value.is_empty() => Ok(value),
         (_, Some(default)) => Ok(default.to_owned()),
         (Some(empty), None) => Ok(empty),
         (None, None) => Err(BadVariable {
@@ -147,6 +156,7 @@ mod tests {
             "EMPTY" => Some(String::new()),
             "RAW" => Some("p@/?#1%".to_owned()),
             "CODED" => Some("p%231".to_owned()),
+            "LEFT" => Some("${LEFT}".to_owned()),
             _ => None,
         };
         match (substitute(text, &environment), expected) {
@@ -164,6 +174,7 @@ mod tests {
         check("${UNSET:-}", Ok(""));
         check("${EMPTY}", Ok(""));
         check("${EMPTY:-full}", Ok("full"));
+        check("${LEFT} ${LEFT:-default}", Ok("${LEFT} default"));
         check("$${SET} $$ $x 5$", Ok("${SET} $ $x 5$"));
         check("${UNSET}", Err("UNSET is not set"));
         check("${SET", Err("without its"));

@@ -37,6 +37,10 @@ pub enum FileError {
 const EMFILE: i32 = 24;
 /// `ENFILE`: as many files are open as the whole system may have.
 const ENFILE: i32 = 23;
+/// `ENOLCK` of Linux: an NFS server runs without its lock service.
+const ENOLCK: i32 = 37;
+/// `EOPNOTSUPP` of Linux.
+const EOPNOTSUPP: i32 = 95;
 
 /// Returns a hint if `error` means that no more files can be opened (`EMFILE` or `ENFILE`); `None` for other
 /// errors.
@@ -51,6 +55,14 @@ pub fn open_files_hint(error: &io::Error) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Returns true if a lock failed because the file system has none, as some network file systems. Callers that continue without the
+/// lock log it.
+#[must_use]
+pub fn has_no_locks(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported
+        || (cfg!(target_os = "linux") && matches!(error.raw_os_error(), Some(ENOLCK | EOPNOTSUPP)))
 }
 
 /// Returns the reason for which a file or folder cannot be used: the system's message, or a plainer one for
@@ -75,8 +87,14 @@ pub fn io_reason(error: &io::Error) -> String {
         io::ErrorKind::StorageFull => "the disk is full: make room or write elsewhere".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "nothing can be written there: the disk is read-only".to_owned(),
         io::ErrorKind::InvalidData => "it is not text (not UTF-8)".to_owned(),
-        _ => error.to_string(),
+        _ => without_code(&error.to_string()),
     }
+}
+
+/// Message of the system without the number that the standard library adds, as in `Connection refused (os error 111)`.
+fn without_code(message: &str) -> String {
+    let code = message.rfind(" (os error ").filter(|_| message.ends_with(')'));
+    message[..code.unwrap_or(message.len())].to_owned()
 }
 
 /// Formats a bound in the largest unit that divides it.

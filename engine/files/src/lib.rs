@@ -12,7 +12,7 @@ use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-pub use error::{FileError, io_reason, open_files_hint};
+pub use error::{FileError, has_no_locks, io_reason, open_files_hint};
 pub use limited::Limited;
 
 /// Opens a regular file, or the standard input under one of its names, for reading.

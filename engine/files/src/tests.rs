@@ -88,6 +88,26 @@ fn permission_errors_are_reported_as_such() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn messages_of_the_system_have_no_code() {
+    let refused = std::io::Error::from_raw_os_error(111);
+    assert!(refused.to_string().ends_with("(os error 111)"), "{refused}");
+    assert_eq!(io_reason(&refused), "Connection refused");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn missing_lock_service_is_no_other_failure() {
+    let (no_locks, not_supported, failure) = (37, 95, 5);
+    for (errno, expected) in [(no_locks, true), (not_supported, true), (failure, false)] {
+        let error = std::io::Error::from_raw_os_error(errno);
+        assert_eq!(has_no_locks(&error), expected, "{error}");
+    }
+    assert!(has_no_locks(&ErrorKind::Unsupported.into()));
+    assert!(!has_no_locks(&ErrorKind::PermissionDenied.into()));
+}
+
+#[test]
 fn byte_order_marks_are_stripped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.txt");

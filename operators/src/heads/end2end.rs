@@ -98,13 +98,15 @@ impl Head for End2End {
         let largest = rows()
             .flat_map(|row| &row[..4])
             .fold(0.0_f32, |most, value| most.max(*value));
+        let are_corners = rows().all(|row| row[2] >= row[0] && row[3] >= row[1]);
         if rows().count() > 1 && largest <= 2.0 {
-            return Err(format!(
-                "its boxes are from 0 to {largest}; {}",
-                Layout::Relative.found()
-            ));
+            let layout = match are_corners {
+                true => Layout::Relative,
+                false => Layout::Queries,
+            };
+            return Err(format!("its boxes are from 0 to {largest}; {}", layout.found()));
         }
-        if rows().any(|row| row[2] < row[0] || row[3] < row[1]) {
+        if !are_corners {
             return Err("its boxes end before they begin: they are no corners".to_owned());
         }
         Ok(None)
@@ -245,6 +247,9 @@ mod tests {
         let relative = [0.1, 0.2, 0.3, 0.4, 0.9, 2.0];
         let error = inspect([relative, relative]).expect_err("refused");
         assert!(error.contains("relative to the picture"), "{error}");
+        let query = [0.5, 0.5, 0.1, 0.2, 0.9, 2.0];
+        let error = inspect([query, query]).expect_err("refused");
+        assert!(error.contains("use the head rtdetr"), "{error}");
         assert_eq!(inspect([good, [0.0; 6]]), Ok(None), "a row without an object");
     }
 }

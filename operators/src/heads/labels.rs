@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_flow::{COCO_LABEL, Settings};
+use weir_flow::{COCO_LABEL, ClassNames, Settings};
 
 use super::{NAMES, UNREAD_NAMES};
 pub(crate) use weir_flow::COCO;
@@ -26,6 +26,8 @@ pub(crate) struct Labels {
 pub(super) struct DeclaredNames {
     /// Of the keys `labels` or `labels_file`.
     pub(super) labels: Option<Vec<Arc<str>>>,
+    /// Whether the lines of `labels_file` have numbers, which are left out of the names.
+    are_numbered: bool,
     /// Of the metadata of the file.
     pub(super) file: Option<Vec<Arc<str>>>,
     /// Nothing reads the names.
@@ -65,12 +67,14 @@ impl DeclaredNames {
     /// # Errors
     /// The file of labels cannot be read.
     pub(super) fn read(settings: &Settings) -> Result<Self, String> {
+        let mut are_numbered = false;
         let labels: Option<Vec<Arc<str>>> = match (settings.text("labels_file"), settings.texts("labels")) {
             (Some(path), _) => {
                 let text = weir_files::read_text(Path::new(path), MAX_LIST_BYTES)
                     .map_err(|error| format!("labels_file {path} cannot be read: {error}"))?;
-                let lines = text.lines().map(str::trim);
-                Some(lines.filter(|line| !line.is_empty()).map(Arc::from).collect())
+                let named = ClassNames::parse(&text);
+                are_numbered = named.are_numbered;
+                Some(named.names.into_iter().map(Arc::from).collect())
             }
             (None, Some([name])) if name == COCO_LABEL => {
                 Some(COCO.iter().map(|name| Arc::from(*name)).collect())
@@ -86,7 +90,12 @@ impl DeclaredNames {
             names.iter().enumerate().map(name).collect()
         });
         let unread = settings.0.contains_key(UNREAD_NAMES);
-        Ok(Self { labels, file, unread })
+        Ok(Self {
+            labels,
+            are_numbered,
+            file,
+            unread,
+        })
     }
 
     /// Whether nothing reads them.
@@ -132,13 +141,24 @@ impl Labels {
     /// # Errors
     /// As [`Self::read`].
     pub(super) fn choose(declared: DeclaredNames, default: &[&str], classes: usize) -> Result<Self, String> {
-        let DeclaredNames { labels, file, unread } = declared;
+        let DeclaredNames {
+            labels,
+            are_numbered,
+            file,
+            unread,
+        } = declared;
         let mut remarks = Vec::new();
         if let Some(names) = labels {
             if names.len() != classes {
                 return Err(format!(
                     "{} labels are given; the model has {classes} classes",
                     names.len()
+                ));
+            }
+            if are_numbered {
+                let first = names.first().map_or("", |name| &**name);
+                remarks.push(format!(
+                    "the numbers in `labels_file` are taken as those of its classes, and are no part of their names: the first is \"{first}\""
                 ));
             }
             remarks.extend(file.and_then(|file| difference(&names, &file)));
@@ -287,6 +307,27 @@ mod tests {
         assert_eq!((at(12), names.len()), ("12", 90));
         assert_eq!(COCO_NUMBERS.into_iter().flatten().count(), COCO.len());
         assert!(coco_by_number(&with(&[("labels", &["cat"])])).is_none());
+    }
+
+    #[test]
+    fn numbers_of_a_label_file_are_left_out_and_reported() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("labelmap.txt");
+        let read = |text: &str| {
+            std::fs::write(&path, text).expect("written");
+            let path = Value::Text(path.display().to_string());
+            Labels::read(&Settings([("labels_file".to_owned(), path)].into()), &[], 3)
+        };
+        let numbered = read("0  person\n1  bicycle\n2  car\n").expect("fits");
+        assert_eq!(&*numbered.name(2), "car");
+        assert!(
+            numbered.remarks()[0].contains("the first is \"person\""),
+            "{numbered:?}"
+        );
+        let plain = read("person\n2 wheels\ncar\n").expect("fits");
+        assert_eq!((&*plain.name(1), plain.remarks().len()), ("2 wheels", 0));
+        let error = read("1 person\n2 bicycle\n3 car\n4 bus\n").expect_err("another number of classes");
+        assert!(error.contains("4 labels are given"), "{error}");
     }
 
     #[test]

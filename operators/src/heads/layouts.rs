@@ -29,7 +29,7 @@ pub(crate) enum Layout {
     Pose,
     /// `[4 + classes + 1, cells]`: an angle after the classes.
     Rotated,
-    /// `[queries, 4 + classes]` of a transformer: boxes relative to the picture.
+    /// `[queries, 4 + classes]` of a transformer, or `[n, 6]` with score and class: boxes relative to the picture.
     Queries,
     /// `logits [queries, classes]`, `pred_boxes [queries, 4]`.
     Detr,

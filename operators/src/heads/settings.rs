@@ -123,6 +123,6 @@ pub(super) const LABEL_KEYS: &[KeySpec] = &[
     KeySpec {
         name: "labels_file",
         kind: KeyKind::File,
-        about: "file with the name of a class on each line",
+        about: "file with the name of a class on each line, perhaps behind its number (`0  person`)",
     },
 ];

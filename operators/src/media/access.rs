@@ -227,6 +227,25 @@ impl Access {
         content_problem(&kind)
     }
 
+    /// Value of the header `Authorization` for an address whose web server refused FFmpeg; `None` if FFmpeg knows the answer itself, or
+    /// there is none.
+    pub(super) fn authorization(&self, url: &str) -> Option<String> {
+        match redirect::login(url, self.verify, self.ca_file.as_deref(), self.timeout) {
+            Ok(login) => login
+                .filter(|login| login.is_unknown_to_ffmpeg)
+                .map(|login| login.authorization),
+            Err(names) => {
+                if !names.is_empty() {
+                    self.refuse(format!(
+                        "401 Unauthorized: its server offers {names} to log in, and Weir knows Digest by SHA-256 or MD5, and Basic: \
+                         choose one of them in its settings"
+                    ));
+                }
+                None
+            }
+        }
+    }
+
     /// The address that a web server sends `url` on to; `None` where it does not. `redirects` counts those before.
     ///
     /// # Errors

@@ -162,21 +162,31 @@ unsafe fn open_judged(
     if let Err(reason) = counted.and_then(|()| gate.access.check(url)) {
         return refuse(reason);
     }
-    let mut url = url.to_owned();
-    for redirects in 0.. {
+    let (mut url, mut authorization, mut redirects) = (url.to_owned(), None::<String>, 0);
+    loop {
         let Ok(address) = CString::new(url.as_str()) else {
             return -libc::EINVAL;
         };
+        let set = gate.access.options_of(&url);
+        let is_web = set.iter().any(|(name, _)| *name == "max_redirects");
+        let header = authorization
+            .as_ref()
+            .and_then(|value| CString::new(format!("Authorization: {value}\r\n")).ok());
         // SAFETY: the copy is this function's own until it takes the place of what FFmpeg passed.
         let opened = unsafe {
             let mut own = ptr::null_mut();
             if !options.is_null() {
                 ffi::av_dict_copy(&raw mut own, *options, 0);
             }
-            for (name, value) in gate.access.options_of(&url) {
+            for (name, value) in set {
                 if let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) {
                     ffi::av_dict_set(&raw mut own, name.as_ptr(), value.as_ptr(), 0);
                 }
+            }
+            if is_web {
+                // The answer for another address, which FFmpeg passes on, is of no use for this one.
+                let header = header.as_ref().map_or(ptr::null(), |header| header.as_ptr());
+                ffi::av_dict_set(&raw mut own, c"headers".as_ptr(), header, 0);
             }
             let opened = open(context, io, address.as_ptr(), flags, &raw mut own);
             if opened >= 0 && !options.is_null() {
@@ -187,11 +197,6 @@ unsafe fn open_judged(
             }
             opened
         };
-        let is_web = gate
-            .access
-            .options_of(&url)
-            .iter()
-            .any(|(name, _)| *name == "max_redirects");
         if opened >= 0 && is_web {
             // SAFETY: it was opened.
             let location = unsafe { option(*io, c"location") };
@@ -203,16 +208,24 @@ unsafe fn open_judged(
                 return refuse(reason.unwrap_or_default());
             }
         }
-        if opened != -libc::EIO || !is_web || gate.stop.is_raised() {
+        if !is_web || gate.stop.is_raised() {
+            return opened;
+        }
+        if matches!(Error::from(opened), Error::HttpUnauthorized) && authorization.is_none() {
+            authorization = gate.access.authorization(&url);
+            if authorization.is_some() {
+                continue;
+            }
+        }
+        if opened != -libc::EIO {
             return opened;
         }
         match gate.access.redirected(&url, redirects) {
-            Ok(Some(next)) => url = next,
+            Ok(Some(next)) => (url, authorization, redirects) = (next, None, redirects + 1),
             Ok(None) => return opened,
             Err(reason) => return refuse(reason),
         }
     }
-    -libc::EIO
 }
 
 /// The value of a text option of an open connection.

@@ -73,7 +73,7 @@ pub(super) fn on_message(level: i32, line: &str) {
         }
         LAST_ERROR.with_borrow_mut(|last| {
             if let Some(last) = last {
-                without_object(&line).clone_into(last);
+                *last = without_added_options(without_object(&line));
             }
         });
     }
@@ -83,6 +83,18 @@ pub(super) fn on_message(level: i32, line: &str) {
 fn without_object(line: &str) -> &str {
     let rest = line.strip_prefix('[').and_then(|rest| rest.split_once("] "));
     rest.map_or(line, |(_, said)| without_object(said))
+}
+
+/// Words on a failed connection without the options that FFmpeg adds to the address, as in `tcp://HOST:554?timeout=10000000`.
+fn without_added_options(said: &str) -> String {
+    let parts = said
+        .strip_prefix("Connection to ")
+        .and_then(|rest| rest.split_once(" failed"));
+    let Some((address, why)) = parts else {
+        return said.to_owned();
+    };
+    let address = address.split_once('?').map_or(address, |(address, _)| address);
+    format!("Connection to {address} failed{why}")
 }
 
 #[cfg(test)]
@@ -109,5 +121,26 @@ mod tests {
         assert_eq!(with_last_error(|| on_message(INFO, "said")).1, None);
         // Requests with their headers.
         assert!(!is_wanted(48));
+    }
+
+    #[test]
+    fn failed_connection_is_reported_without_ffmpegs_options() {
+        for (line, expected) in [
+            (
+                "[tcp @ 0x1] Connection to tcp://camera:554?timeout=10000000 failed: Connection refused",
+                "Connection to tcp://camera:554 failed: Connection refused",
+            ),
+            (
+                "[tcp @ 0x1] Connection to tcp://camera:554 failed: No route to host",
+                "Connection to tcp://camera:554 failed: No route to host",
+            ),
+            (
+                "method DESCRIBE failed: 404 Not Found?",
+                "method DESCRIBE failed: 404 Not Found?",
+            ),
+        ] {
+            let ((), last) = with_last_error(|| on_message(ERROR, line));
+            assert_eq!(last.as_deref(), Some(expected), "{line}");
+        }
     }
 }

@@ -35,6 +35,11 @@ impl HttpLogin {
         self.challenge.is_basic()
     }
 
+    /// True if the answer is a digest by SHA-256.
+    pub(super) fn is_by_sha_256(&self) -> bool {
+        self.challenge.is_sha_256()
+    }
+
     /// True if the last answer was right, but for its expired nonce.
     #[must_use]
     pub fn is_stale(&self) -> bool {

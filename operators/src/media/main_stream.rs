@@ -351,7 +351,7 @@ impl MainReader {
                 }
                 Ok(()) => reader.on_other(&packet, times.offset_ms()),
                 Err(Error::Eof | Error::Exit) => return Ok(()),
-                Err(_) if errors < MAX_ERRORS_IN_A_ROW => {
+                Err(error) if may_read_on(error) && errors < MAX_ERRORS_IN_A_ROW => {
                     errors += 1;
                     std::thread::yield_now();
                 }
@@ -359,5 +359,30 @@ impl MainReader {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether more of a stream may follow an error. After a timeout or a lost connection each further read would only wait for as long again.
+fn may_read_on(error: Error) -> bool {
+    matches!(
+        error,
+        Error::InvalidData
+            | Error::Other {
+                errno: ffmpeg_next::error::EAGAIN
+            }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_stream_is_opened_again_after_a_timeout_and_not_after_a_damaged_packet() {
+        let other = |errno| Error::Other { errno };
+        assert!(may_read_on(Error::InvalidData) && may_read_on(other(libc::EAGAIN)));
+        for errno in [libc::ETIMEDOUT, libc::ECONNRESET, libc::EIO, libc::EPERM] {
+            assert!(!may_read_on(other(errno)), "{errno}");
+        }
     }
 }

@@ -54,6 +54,7 @@ mod timeline;
 mod userinfo;
 mod video_file;
 mod video_place;
+mod web_login;
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};

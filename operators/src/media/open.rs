@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use ffmpeg_next::format::context::{Input, StreamIo};
 use ffmpeg_next::util::log as ffmpeg_log;
 use ffmpeg_next::{Dictionary, Error, device, format, media};
+use rustix::fs::major;
 use weir_files::io_reason;
 use weir_flow::{Settings, SourceError, StopFlag, Transport, mask_credentials};
 
@@ -38,6 +40,9 @@ const ELEMENTARY: [&str; 15] = [
     "avs2",
     "cavsvideo",
 ];
+
+/// Major number of the devices of Video4Linux.
+const VIDEO4LINUX: u32 = 81;
 
 /// Whether the input is a raw elementary stream.
 pub(super) fn lacks_timestamps(input: &Input) -> bool {
@@ -85,8 +90,18 @@ pub(super) fn is_endless(uri: &str) -> Option<bool> {
     }
 }
 
+/// Whether the address is that of a capture device: `/dev/video0`, a link to it that stays the same over restarts
+/// (`/dev/v4l/by-id/...`), or a name of its own that udev gives it.
 pub(super) fn is_capture(uri: &str) -> bool {
-    uri.starts_with("/dev/video")
+    let names = ["/dev/video", "/dev/v4l/"];
+    names.iter().any(|name| uri.starts_with(name))
+        || uri.starts_with("/dev/") && is_video_device(Path::new(uri))
+}
+
+/// Whether a character device, or a link to one, belongs to Video4Linux.
+fn is_video_device(path: &Path) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|found| found.file_type().is_char_device() && major(found.rdev()) == VIDEO4LINUX)
 }
 
 /// Opens `uri`, a capture device on the thread of its driver; raising `stop` interrupts this call and all later reads.
@@ -435,7 +450,7 @@ fn reason(error: Error, said: Option<String>, uri: &str, path: &Path, stop: &Sto
             format!("{error}{said}: there is no video at this path: check the path of the address")
         }
         other if is_remote(uri) => {
-            format!("{other}{said}: {}", remedy(other, &said))
+            format!("{other}{said}: {}", answer_remedy(other, &said))
         }
         other => other.to_string(),
     }
@@ -444,6 +459,22 @@ fn reason(error: Error, said: Option<String>, uri: &str, path: &Path, stop: &Sto
 /// Reason of a server that answers a login with another challenge, after its name.
 pub(super) const REJECTS_LOGIN: &str = "rejects this user and password: check both; within an address, characters such as `@` are \
                                         written as `%40`, while `user` and `password_file` take them as they are";
+
+/// Remedy for an answer of a camera or server that is no success, else for an error of the connection.
+fn answer_remedy(error: Error, said: &str) -> &'static str {
+    // In the words of FFmpeg for RTSP and for HTTP.
+    let has = |status: &str| {
+        let words = ["failed: ", "HTTP error "];
+        words.iter().any(|word| said.contains(&format!("{word}{status}")))
+    };
+    if has("461") || has("406") {
+        "it does not send in this way: set `transport` of the source to the other one of \"tcp\" and \"udp\""
+    } else if has("453") || has("503") {
+        "it serves no more viewers now: end other connections to it, or take its smaller stream"
+    } else {
+        remedy(error, said)
+    }
+}
 
 /// Remedy for an error of a connection.
 pub(super) fn remedy(error: Error, said: &str) -> &'static str {
@@ -499,6 +530,45 @@ mod tests {
     }
 
     #[test]
+    fn capture_devices_are_known_by_all_their_names() {
+        for name in [
+            "/dev/video0",
+            "/dev/v4l/by-id/usb-046d_0809_AFB7B98D-video-index0",
+            "/dev/v4l/by-path/pci-0000:00:1d.0-usb-0:1.1:1.0-video-index0",
+        ] {
+            assert!(is_capture(name) && is_endless(name) == Some(true), "{name}");
+            assert_eq!(local_path(name), None, "{name}");
+        }
+        for name in [
+            "/dev/null",
+            "/dev/none",
+            "/videos/dev/video0",
+            "rtsp://dev/v4l/by-id/x",
+        ] {
+            assert!(!is_capture(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn answers_of_cameras_have_their_remedies() {
+        let of = |said: &str| answer_remedy(Error::HttpOther4xx, said);
+        for said in [
+            " (method SETUP failed: 461 Unsupported Transport)",
+            " (method SETUP failed: 406 TCP TRANSPORT IS NOT SUPPORTED)",
+        ] {
+            assert!(of(said).contains("`transport`"), "{said}");
+        }
+        for said in [
+            " (method DESCRIBE failed: 453 Not Enough Bandwidth)",
+            " (HTTP error 503 Service Unavailable)",
+        ] {
+            assert!(of(said).contains("viewers"), "{said}");
+        }
+        let other = " (Connection to tcp://10.0.0.7:503 failed: Connection timed out)";
+        assert!(of(other).contains("credentials"));
+    }
+
+    #[test]
     fn each_error_of_a_connection_has_its_remedy() {
         let refused = Error::Other {
             errno: libc::ECONNREFUSED,
@@ -513,5 +583,27 @@ mod tests {
             errno: libc::EHOSTUNREACH,
         };
         assert!(remedy(unreachable, "").contains("the network"));
+    }
+
+    #[test]
+    fn reasons_of_connections_have_codes() {
+        // FFmpeg has its texts from then on.
+        init_ffmpeg().unwrap();
+        let stop = StopFlag::default();
+        let other = |errno: i32| Error::Other { errno };
+        for (error, code) in [
+            (Error::HttpUnauthorized, "login-rejected"),
+            (Error::HttpForbidden, "forbidden"),
+            (Error::HttpNotFound, "path-unknown"),
+            (Error::Eof, "connection-ended"),
+            (Error::InvalidData, "sends-no-video"),
+            (other(libc::ECONNREFUSED), "refused"),
+            (other(libc::EHOSTUNREACH), "unreachable"),
+            (other(libc::ETIMEDOUT), "no-answer"),
+        ] {
+            let reason = reason(error, None, "rtsp://ada:s3cret@cam/1", Path::new("none"), &stop);
+            let cause = weir_flow::Cause::of_source(&reason);
+            assert_eq!(cause.map(|cause| cause.code), Some(code), "{reason}");
+        }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct PacketFile {
     /// Decoding time of the first packet of the fragment, and bytes of its packets, as the muxer counts them.
     fragment: (i64, u64),
     written: Written,
+    /// Time at which the last packet was read, in milliseconds since 1970 (UTC).
+    read_ms: u64,
 }
 
 /// Packets, bytes and times in a file.
@@ -108,6 +110,7 @@ impl PacketFile {
             output,
             fragment: (0, 0),
             written: Written::default(),
+            read_ms: 0,
         })
     }
 
@@ -125,6 +128,7 @@ impl PacketFile {
         stamped
             .write(&mut self.output)
             .map_err(|error| write_error(self.place.path(), error))?;
+        self.read_ms = packet.time_ms;
         let written = &mut self.written;
         let bytes = packet.data.len() as u64;
         let (began, held) = self.fragment;
@@ -146,8 +150,8 @@ impl PacketFile {
         Ok(())
     }
 
-    /// Completes the file, gives it its name and returns that. Where its end cannot be written, it is kept under its name as
-    /// far as it plays, or removed.
+    /// Completes the file, gives it its name and the time of its last packet, and returns the name. Where its end cannot be
+    /// written, it is kept under its name as far as it plays, or removed.
     pub(crate) fn finish(mut self) -> (Option<PathBuf>, Result<(), WriteError>) {
         let closed = self.output.write_trailer();
         drop(self.output);
@@ -166,6 +170,7 @@ impl PacketFile {
             self.place.discard();
             return (None, closed);
         }
+        self.place.set_modified(self.read_ms);
         match self.place.finish() {
             Ok(path) => (Some(path), closed),
             Err(error) => (None, closed.and(Err(WriteError::of_file(&path, &error)))),

@@ -188,6 +188,9 @@ impl Pictures {
     fn convert(&mut self, frame: &frame::Video) -> Option<(frame::Video, PixelFormat)> {
         let format = if is_red_green_blue(frame.format()) {
             Pixel::RGB24
+        } else if is_gray(frame.format()) {
+            // swscale would map it to video range, whatever range it has.
+            Pixel::GRAY8
         } else {
             Pixel::YUV420P
         };
@@ -279,6 +282,14 @@ fn is_red_green_blue(format: Pixel) -> bool {
     .any(|start| name.starts_with(start))
 }
 
+/// Whether a format has luma alone, of any depth, with or without transparency.
+fn is_gray(format: Pixel) -> bool {
+    let name = format.descriptor().map_or("", |descriptor| descriptor.name());
+    ["gray", "ya8", "ya16"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
 fn matrix_of(frame: &frame::Video) -> ColorMatrix {
     match frame.color_space() {
         color::Space::BT709 => ColorMatrix::Bt709,
@@ -295,7 +306,7 @@ fn full_range_of(frame: &frame::Video) -> bool {
     match frame.color_range() {
         color::Range::JPEG => true,
         color::Range::MPEG => false,
-        color::Range::Unspecified => is_j(frame.format()) || frame.format() == Pixel::GRAY8,
+        color::Range::Unspecified => is_j(frame.format()) || is_gray(frame.format()),
     }
 }
 
@@ -371,6 +382,26 @@ mod tests {
         check(Pixel::RGB24, PixelFormat::Rgb24, true);
         check(Pixel::BGR24, PixelFormat::Rgb24, true);
         check(Pixel::YUV411P, PixelFormat::Yuv420, false);
+    }
+
+    #[test]
+    fn gray_pictures_of_more_than_eight_bits_keep_their_range() {
+        for (range, full_range) in [
+            (color::Range::MPEG, false),
+            (color::Range::JPEG, true),
+            (color::Range::Unspecified, true),
+        ] {
+            let mut frame = frame::Video::new(Pixel::GRAY10LE, 64, 48);
+            frame.set_color_range(range);
+            let white = (235_u16 << 2).to_le_bytes();
+            for sample in frame.data_mut(0).chunks_exact_mut(2) {
+                sample.copy_from_slice(&white);
+            }
+            let image = Pictures::default().image(frame, Orientation::default()).unwrap();
+            assert_eq!((image.format, image.full_range), (PixelFormat::Gray8, full_range));
+            let (samples, _) = image.planes.plane(0);
+            assert!(samples[0].abs_diff(235) <= 1, "{range:?}: {}", samples[0]);
+        }
     }
 
     #[test]

@@ -9,6 +9,10 @@ use weir_flow::host;
 
 use super::access::scheme;
 use super::userinfo;
+use super::web_login::WebLogin;
+
+/// Head of an answer, whose body was not read.
+type Answer = ureq::http::Response<ureq::Body>;
 
 /// Redirects in a row that are followed.
 pub(super) const MAX_REDIRECTS: u32 = 5;
@@ -83,31 +87,60 @@ pub(super) fn content_type(
     (answer.status().is_success() && !kind.is_empty() && kind.len() < 80).then_some(kind)
 }
 
-/// The head of the answer to a request of `url`. Its body is not read.
-fn ask(
+/// The login that the web server of `url` asks for; `None` if it asks for none, is not reached, or `url` has no user.
+///
+/// # Errors
+/// Names of the ways to log in that it offers, none of which is known.
+pub(super) fn login(
     url: &str,
     verify: bool,
     ca_file: Option<&str>,
     timeout: Duration,
-) -> Option<ureq::http::Response<ureq::Body>> {
-    let agent: Agent = Agent::config_builder()
+) -> Result<Option<WebLogin>, String> {
+    let answer = agent(verify, ca_file, timeout).and_then(|agent| get(&agent, url, None));
+    answer.map_or(Ok(None), |answer| asked_login(url, &answer))
+}
+
+/// The head of the answer to a request of `url`, with its user and password if the server asks for them. Its body is not read.
+fn ask(url: &str, verify: bool, ca_file: Option<&str>, timeout: Duration) -> Option<Answer> {
+    let agent = agent(verify, ca_file, timeout)?;
+    let answer = get(&agent, url, None)?;
+    match asked_login(url, &answer) {
+        Ok(Some(login)) => get(&agent, url, Some(login.authorization.as_str())),
+        Ok(None) | Err(_) => Some(answer),
+    }
+}
+
+fn asked_login(url: &str, answer: &Answer) -> Result<Option<WebLogin>, String> {
+    if answer.status().as_u16() != 401 {
+        return Ok(None);
+    }
+    let challenges = answer.headers().get_all("www-authenticate");
+    WebLogin::new(url, challenges.iter().filter_map(|offer| offer.to_str().ok()))
+}
+
+/// Requests `url` without its user, with a value of the header `Authorization` if there is one.
+fn get(agent: &Agent, url: &str, authorization: Option<&str>) -> Option<Answer> {
+    let (scheme, rest) = url.split_once("://")?;
+    let place = userinfo::of(url).map_or(rest, |user| &rest[user.len() + 1..]);
+    let mut request = agent.get(format!("{scheme}://{place}"));
+    if let Some(authorization) = authorization {
+        request = request.header("Authorization", authorization);
+    }
+    request.call().ok()
+}
+
+/// Client of web servers, which follows no redirects; `None` where no certificate is trusted.
+fn agent(verify: bool, ca_file: Option<&str>, timeout: Duration) -> Option<Agent> {
+    let config = Agent::config_builder()
         .timeout_global(Some(timeout.min(Duration::from_secs(MAX_WAIT_S))))
         .max_redirects(0)
         .max_redirects_will_error(false)
         .http_status_as_error(false)
         .proxy(None)
         .tls_config(tls(verify, ca_file)?)
-        .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .into();
-    let (shown, rest) = url.split_once("://")?;
-    let user = userinfo::of(url);
-    let place = user.map_or(rest, |user| &rest[user.len() + 1..]);
-    let mut request = agent.get(format!("{shown}://{place}"));
-    if let Some(user) = user {
-        request = request.header("Authorization", userinfo::basic(user));
-    }
-    request.call().ok()
+        .user_agent(concat!("weir/", env!("CARGO_PKG_VERSION")));
+    Some(config.build().into())
 }
 
 /// Verification of certificates; `None` where no certificate is trusted.

@@ -230,6 +230,11 @@ fn reason(error: Error, said: Option<String>, scheme: &str, deadline: &Deadline)
                 "this FFmpeg cannot send by {scheme}: install one that was built with it, or use another scheme"
             )
         }
+        // FFmpeg before 6.1, with its own word for the muxer of RTMP.
+        _ if said.contains("not compatible with flv") => format!(
+            "this FFmpeg sends no H.265 by {scheme}{said}: send it by rtsp:// or srt://, set the camera to H.264, or install FFmpeg \
+             6.1 or newer"
+        ),
         Error::Exit if deadline.is_over() => {
             "the server does not answer: check the address and the network".to_owned()
         }
@@ -249,6 +254,23 @@ fn reason(error: Error, said: Option<String>, scheme: &str, deadline: &Deadline)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn h265_by_an_rtmp_that_has_none_has_its_remedy() {
+        let deadline = Deadline {
+            at: Mutex::default(),
+            stop: StopFlag::default(),
+        };
+        let error = Error::Other { errno: libc::ENOSYS };
+        let said = "Video codec hevc not compatible with flv".to_owned();
+        let found = reason(error, Some(said), "rtmp", &deadline);
+        assert!(
+            found.contains("no H.265 by rtmp") && found.contains("rtsp://"),
+            "{found}"
+        );
+        let other = reason(error, None, "rtmp", &deadline);
+        assert!(other.contains("check the address"), "{other}");
+    }
 
     #[test]
     fn streams_are_sent_to_servers_alone() {

@@ -7,6 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use weir_flow::SinkError;
 
@@ -133,6 +134,14 @@ impl VideoPlace {
     /// Whether all of the fragmented MP4 that was written can be played. What is beyond its last whole fragment is cut off.
     pub(super) fn settle_fragments(&self) -> io::Result<Played> {
         settle_fragments(&mut OpenOptions::new().read(true).write(true).open(&self.part_file)?)
+    }
+
+    /// Dates the file by the time in milliseconds since 1970 (UTC).
+    pub(super) fn set_modified(&self, time_ms: u64) {
+        if let Some(file) = &self.held {
+            // Some file systems keep no such times.
+            let _ = file.set_modified(UNIX_EPOCH + Duration::from_millis(time_ms));
+        }
     }
 
     /// Gives the complete file its final name.

@@ -89,6 +89,9 @@ struct StillLine<'a> {
     stream: &'a str,
     frame: u64,
     frames: u64,
+    /// Absent if the frames follow each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_frame: Option<u64>,
     time: String,
     pts_ms: f64,
 }
@@ -366,12 +369,14 @@ pub(super) fn write_notice(notice: &Notice, mut out: impl Write) -> io::Result<(
             stream,
             frame,
             frames,
+            last_frame,
             pts_ms,
             time_ms,
         } => Line::Still(StillLine {
             stream,
             frame: *frame,
             frames: *frames,
+            last_frame: Some(*last_frame).filter(|last| *last >= frame + frames),
             time: utc(*time_ms),
             pts_ms: tenth(*pts_ms),
         }),

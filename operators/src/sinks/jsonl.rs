@@ -229,7 +229,7 @@ impl Jsonl {
         }
         let written = say(&mut line).and_then(|()| {
             if output.is_full(line.len(), time_ms) {
-                rotate(output);
+                rotate(output, time_ms);
             }
             if let Some((header, stream)) = header {
                 head(output, header, stream)?;
@@ -253,12 +253,13 @@ impl Jsonl {
     }
 }
 
-/// Rotates the file. If that fails, lines are appended to the present one.
-fn rotate(output: &mut LineFile) {
-    if let Err(error) = output.rotate() {
-        output.stop_rotating();
+/// Rotates the file before the line of that time. If that fails, lines are appended to the present one.
+fn rotate(output: &mut LineFile, time_ms: u64) {
+    if let Err(error) = output.rotate()
+        && output.on_unrotated(time_ms)
+    {
         tracing::warn!(
-            "{} cannot be rotated: {error}; it keeps growing",
+            "{} cannot be rotated: {error}; it grows, and its rotation is tried again each minute",
             output.path().display()
         );
     }

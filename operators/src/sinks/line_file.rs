@@ -31,6 +31,20 @@ pub(super) struct Rotation {
 const MAX_READER_TRIES: u32 = 500;
 const READER_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Time in milliseconds after which a rotation that failed is tried again.
+const RETRY_ROTATION_MS: u64 = 60_000;
+
+/// Longest time in milliseconds for which a line may be late, as that of a track that ended or of a description. An older one comes after
+/// the wall clock was set back.
+const MAX_LATE_MS: u64 = 3_600_000;
+
+/// Whether so many milliseconds are over since a time. They are over as well where the wall clock was set back by more than that and than
+/// any line is late: it may take years to come there again.
+pub(super) const fn is_over(since_ms: u64, now_ms: u64, span_ms: u64) -> bool {
+    let back_ms = since_ms.saturating_sub(now_ms);
+    now_ms.saturating_sub(since_ms) >= span_ms || back_ms > MAX_LATE_MS && back_ms >= span_ms
+}
+
 /// Bytes at the beginning of a file that are searched for the time of its first line.
 const HEAD_BYTES: u64 = 64 << 10;
 
@@ -52,6 +66,8 @@ pub(super) struct LineFile {
     untouched: bool,
     /// Whether it has the header of this run.
     headed: bool,
+    /// Time of the line at which its rotation failed last.
+    unrotated_ms: Option<u64>,
 }
 
 enum Target {
@@ -97,6 +113,7 @@ impl LineFile {
             torn: false,
             untouched: false,
             headed: false,
+            unrotated_ms: None,
         }
     }
 
@@ -119,7 +136,7 @@ impl LineFile {
         &self.path
     }
 
-    /// Whether a line of so many bytes and that time belongs into the next file.
+    /// Whether a line of so many bytes and that time belongs into the next file. A rotation that failed is tried again after a minute.
     pub(super) fn is_full(&self, bytes: usize, time_ms: u64) -> bool {
         let Rotation {
             bytes: most, age_ms, ..
@@ -127,13 +144,21 @@ impl LineFile {
         let large = most.is_some_and(|most| self.bytes + bytes as u64 > most);
         let old = age_ms.is_some_and(|age| {
             self.since_ms
-                .is_some_and(|since| time_ms.saturating_sub(since) >= age)
+                .is_some_and(|since_ms| is_over(since_ms, time_ms, age))
         });
-        self.has_lines && matches!(self.target, Target::File(_)) && (large || old)
+        let unrotated = self.unrotated_ms;
+        let is_due = unrotated.is_none_or(|failed_ms| time_ms.abs_diff(failed_ms) >= RETRY_ROTATION_MS);
+        self.has_lines && matches!(self.target, Target::File(_)) && (large || old) && is_due
     }
 
-    /// Renames the file to the next number, and starts a new one.
+    /// Renames the file to the next number, and starts a new one. If another program has moved or removed the file, its name is opened
+    /// once more.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
+        if let Target::File(file) = &self.target
+            && !is_still(&self.path, file)?
+        {
+            return self.reopen().map_err(io::Error::other);
+        }
         let rotated = RotatedFiles::list(&self.path)?;
         let number = rotated.numbers.last().map_or(1, |last| last + 1);
         // The name is reserved first, so that no older file is ever replaced.
@@ -147,15 +172,17 @@ impl LineFile {
         self.target = Target::File(file);
         (self.bytes, self.since_ms) = (0, None);
         (self.has_lines, self.torn, self.headed) = (false, false, false);
+        self.unrotated_ms = None;
         if let Some(keep) = self.rotation.keep {
             rotated.remove_oldest((keep as u64).max(1), number);
         }
         Ok(())
     }
 
-    /// Stops rotating after a failure, so that lines are not lost.
-    pub(super) fn stop_rotating(&mut self) {
-        self.rotation = Rotation::default();
+    /// The rotation before the line of that time failed; the file grows until it is tried again. Returns whether this is the first
+    /// failure.
+    pub(super) fn on_unrotated(&mut self, time_ms: u64) -> bool {
+        self.unrotated_ms.replace(time_ms).is_none()
     }
 
     /// Another rotation is in force from the next line on; devices and pipes are not rotated.
@@ -194,10 +221,15 @@ impl LineFile {
             return Ok(());
         };
         if self.reopening.is_asked() && !is_still(&self.path, file).unwrap_or(false) {
-            let reopened = Self::open(&self.path, self.rotation)?;
-            self.untouched = false;
-            *self = reopened;
+            self.reopen()?;
         }
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<(), SinkError> {
+        let reopened = Self::open(&self.path, self.rotation)?;
+        self.untouched = false;
+        *self = reopened;
         Ok(())
     }
 
@@ -411,6 +443,82 @@ impl RotatedFiles {
             if let Err(error) = std::fs::remove_file(&path) {
                 tracing::warn!("cannot remove the old file {}: {error}", path.display());
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const SMALL: Rotation = Rotation {
+        bytes: Some(10),
+        age_ms: None,
+        keep: None,
+    };
+
+    fn text(path: &Path) -> String {
+        fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn rotation_that_failed_is_tried_again_after_a_minute() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, moved) = (place.path().join("events"), place.path().join("moved"));
+        let path = folder.join("a.jsonl");
+        let mut lines = LineFile::open(&path, SMALL).unwrap();
+        lines.write(b"12345678\n", 1_000).unwrap();
+        assert!(lines.is_full(9, 2_000));
+        // As on a disk that is gone.
+        fs::rename(&folder, &moved).unwrap();
+        fs::write(&folder, "").unwrap();
+        assert!(lines.rotate().is_err() && lines.on_unrotated(2_000));
+        assert!(!lines.is_full(9, 61_999));
+        lines.write(b"23456789\n", 61_999).unwrap();
+        assert!(lines.is_full(9, 62_000));
+        assert!(lines.rotate().is_err() && !lines.on_unrotated(62_000));
+        fs::remove_file(&folder).unwrap();
+        fs::rename(&moved, &folder).unwrap();
+        assert!(lines.is_full(9, 122_000));
+        lines.rotate().unwrap();
+        lines.write(b"34567890\n", 122_000).unwrap();
+        assert_eq!(text(&folder.join("a.000001.jsonl")), "12345678\n23456789\n");
+        assert_eq!(text(&path), "34567890\n");
+    }
+
+    #[test]
+    fn file_that_was_moved_away_is_opened_anew_at_its_rotation() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, moved] = ["a.jsonl", "a.jsonl.1"].map(|name| folder.path().join(name));
+        let mut lines = LineFile::open(&path, SMALL).unwrap();
+        lines.write(b"12345678\n", 1_000).unwrap();
+        fs::rename(&path, &moved).unwrap();
+        lines.rotate().unwrap();
+        lines.write(b"23456789\n", 2_000).unwrap();
+        assert_eq!(
+            (text(&moved).as_str(), text(&path).as_str()),
+            ("12345678\n", "23456789\n")
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn time_is_over_when_the_clock_was_set_back_and_not_when_a_line_is_late() {
+        let (hour_ms, day_ms) = (3_600_000, 86_400_000);
+        for (now_ms, span_ms, expected) in [
+            (10 * day_ms, day_ms, false),
+            (11 * day_ms - 1, day_ms, false),
+            (11 * day_ms, day_ms, true),
+            (10 * day_ms - 5_000, 1_000, false),
+            (10 * day_ms - hour_ms, 1_000, false),
+            (10 * day_ms - hour_ms - 1, 1_000, true),
+            (9 * day_ms + 1, day_ms, false),
+            (9 * day_ms, day_ms, true),
+            (0, day_ms, true),
+        ] {
+            assert_eq!(is_over(10 * day_ms, now_ms, span_ms), expected, "{now_ms}");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod addresses;
 mod alarm_keys;
+mod broker_keys;
 mod check_writable;
 mod describe;
 mod event;
@@ -28,6 +29,7 @@ mod ptz;
 mod push;
 mod python;
 mod recording;
+mod renewed;
 mod search;
 mod secret;
 mod tables;
@@ -134,7 +136,8 @@ fn check_of(kind: &str) -> SinkCheck {
         "ptz" => SinkCheck(ptz::faults),
         "describe" => SinkCheck(describe::faults),
         "search" => SinkCheck(search::faults),
-        "mqtt" | "nats" | "kafka" => SinkCheck(alarm_keys::faults),
+        "mqtt" => SinkCheck(broker_keys::mqtt_faults),
+        "nats" | "kafka" => SinkCheck(broker_keys::faults),
         PYTHON_FUNCTION => SinkCheck(python::faults),
         _ => SinkCheck::default(),
     }

@@ -1,7 +1,10 @@
 //! Secrets of sinks: from a key, which a graph file fills from a variable, or from a file.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
+use weir_files::BYTE_ORDER_MARK;
 use weir_flow::{Settings, SinkError};
 
 use super::target::{failed, io_failed};
@@ -57,17 +60,50 @@ pub(super) fn secret_file(settings: &Settings, file_key: &str) -> Result<Option<
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// Reads a file that a key names; it may have at most `max_bytes`.
+/// Reads a file that a key names, without a byte order mark; it may have at most `max_bytes`.
 ///
 /// # Errors
 /// It cannot be read, or is larger.
 pub(super) fn bounded_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, SinkError> {
-    let found = std::fs::metadata(path).map_err(|error| io_failed(path, &error))?;
-    if found.len() > max_bytes {
+    let mut bytes = Vec::new();
+    // The size that the system states may be wrong, and that of a device is none.
+    let read = File::open(path).and_then(|file| file.take(max_bytes + 1).read_to_end(&mut bytes));
+    read.map_err(|error| io_failed(path, &error))?;
+    if bytes.len() as u64 > max_bytes {
         return Err(failed(
             path,
             format!("it is larger than {max_bytes} bytes: name another file"),
         ));
     }
-    std::fs::read(path).map_err(|error| io_failed(path, &error))
+    if bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_flow::Value;
+
+    use super::*;
+
+    #[test]
+    fn secrets_of_files_have_neither_byte_order_mark_nor_line_break() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        let keys = [(
+            "password_file".to_owned(),
+            Value::Text(path.display().to_string()),
+        )];
+        let settings = Settings(keys.into());
+        for (text, expected) in [
+            ("\u{feff}gehe\u{ef}m \r\n", "gehe\u{ef}m "),
+            ("plain", "plain"),
+            ("\u{feff}", ""),
+        ] {
+            std::fs::write(&path, text).expect("written");
+            let read = secret(&settings, "password", "password_file").expect("a text");
+            assert_eq!(read.as_deref(), Some(expected), "{text:?}");
+        }
+    }
 }

@@ -256,6 +256,7 @@ fn motion_is_published_for_cameras_with_a_motion_gate() {
         stream: "north".into(),
         frame: 1,
         frames: 10,
+        last_frame: 10,
         pts_ms: 1_000.0,
         time_ms: 2_000,
     })

@@ -250,6 +250,23 @@ mod tests {
     }
 
     #[test]
+    fn states_begin_no_incident_before_the_stream_is_analysed_again() {
+        let mut motion = transforms(CameraTopic::Motion, None);
+        motion.on_frame(&frame(0));
+        motion.close(&[]);
+        let state = |active: bool| event("VideoSource/MotionAlarm", "", Some(active));
+        motion.on_unanalysed_camera(Some(&state(true)), 1_001_000);
+        motion.on_unanalysed_camera(Some(&state(false)), 1_002_000);
+        motion.on_analysed_again(1_003_000);
+        assert!(motion.on_frame(&frame(3_000)).is_empty(), "the state was over");
+        motion.close(&[]);
+        motion.on_unanalysed_camera(Some(&state(true)), 1_004_000);
+        motion.on_analysed_again(1_009_000);
+        let began = motion.on_frame(&frame(10_000));
+        assert_eq!(seen(&began), [(Phase::Began, 10_000.0, "1".to_owned())]);
+    }
+
+    #[test]
     fn states_are_bounded() {
         let mut motion = transforms(CameraTopic::Motion, None);
         motion.on_frame(&frame(0));

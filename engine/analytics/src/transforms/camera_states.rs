@@ -32,6 +32,11 @@ impl CameraStates {
         }
     }
 
+    /// The states that hold count from `at` on.
+    pub(crate) fn begin_anew(&mut self, at: FrameTime) {
+        self.0.values_mut().for_each(|began| *began = at);
+    }
+
     /// Whether the state of that topic and source holds.
     pub(crate) fn holds(&self, key: &(Arc<str>, Arc<str>)) -> bool {
         self.0.contains_key(key)

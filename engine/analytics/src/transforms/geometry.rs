@@ -2,6 +2,12 @@
 
 use weir_flow::Rect;
 
+/// Distance from an edge of the frame, in parts of its side, within which a border lies on the edge.
+const ON_EDGE: f64 = 0.005;
+
+/// Distance from a border, in pixels, at which the side of it is looked at where the polygon is.
+const BESIDE: f64 = 0.01;
+
 /// A position in source pixels, in parts of the frame, or in metres on the ground.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Position {
@@ -103,6 +109,23 @@ impl Segment {
         let along = (at.x - self.from.x) * dx + (at.y - self.from.y) * dy;
         (0.0..=dx * dx + dy * dy).contains(&along).then_some(part)
     }
+
+    /// Returns the direction, of length 1, across the edge of a frame of that size on which the segment lies; `None` within the frame.
+    fn outwards(&self, width: f64, height: f64) -> Option<Position> {
+        let (x, y) = (ON_EDGE * width, ON_EDGE * height);
+        let (a, b) = (self.from, self.to);
+        if a.y.min(b.y) >= height - y {
+            Some(Position::new(0.0, 1.0))
+        } else if a.y.max(b.y) <= y {
+            Some(Position::new(0.0, -1.0))
+        } else if a.x.min(b.x) >= width - x {
+            Some(Position::new(1.0, 0.0))
+        } else if a.x.max(b.x) <= x {
+            Some(Position::new(-1.0, 0.0))
+        } else {
+            None
+        }
+    }
 }
 
 /// A polygon that does not cross itself.
@@ -116,6 +139,25 @@ impl Polygon {
             .iter()
             .zip(next)
             .map(|(from, to)| Segment { from: *from, to: *to })
+    }
+
+    /// Returns the polygon with all that lies behind those of its borders that are on an edge of a frame of that size. Boxes that the frame
+    /// cuts have their anchors on its edge, or beyond it, and no object crosses such a border.
+    pub(crate) fn beyond_frame(&self, width: f64, height: f64) -> Self {
+        let mut corners = Vec::with_capacity(self.0.len());
+        for edge in self.edges() {
+            corners.push(edge.from);
+            let Some(out) = edge.outwards(width, height) else {
+                continue;
+            };
+            let middle = edge.from.towards(edge.to, 0.5);
+            let inner = Position::new(middle.x - BESIDE * out.x, middle.y - BESIDE * out.y);
+            if self.contains(inner) {
+                let moved = |at: Position| Position::new(at.x + out.x * width, at.y + out.y * height);
+                corners.extend([moved(edge.from), moved(edge.to)]);
+            }
+        }
+        Self(corners)
     }
 
     /// Whether `at` is within, by the number of edges to its right.
@@ -307,6 +349,35 @@ mod tests {
         assert_eq!(check_polygon(&bow, 0.1), Err(PolygonFault::Crosses(0, 2)));
         let flat = [at(0.0, 0.0), at(1.0, 0.0), at(2.0, 0.0)];
         assert_eq!(check_polygon(&flat, 0.1), Err(PolygonFault::Flat));
+    }
+
+    #[test]
+    fn a_polygon_on_the_edge_of_the_frame_has_anchors_on_the_edge() {
+        // The lower half of a frame of 200 x 100 pixels, and a slope that ends at its lower edge.
+        let half = [at(0.0, 50.0), at(200.0, 50.0), at(200.0, 99.8), at(0.0, 99.8)];
+        let slope = [at(20.0, 20.0), at(60.0, 20.0), at(100.0, 100.0), at(40.0, 100.0)];
+        let [half, slope] = [half, slope].map(|corners| Polygon(corners.to_vec()));
+        for polygon in [&half, &slope] {
+            assert!(!polygon.contains(at(70.0, 100.0)), "{polygon:?}");
+            let beyond = polygon.beyond_frame(200.0, 100.0);
+            assert!(beyond.contains(at(70.0, 100.0)), "{beyond:?}");
+            assert!(beyond.contains(at(70.0, 103.0)), "{beyond:?}");
+            assert!(beyond.contains(at(50.0, 60.0)) && !beyond.contains(at(50.0, 15.0)));
+        }
+        let (half, slope) = (half.beyond_frame(200.0, 100.0), slope.beyond_frame(200.0, 100.0));
+        // Feet at the lower edge are as far from a border as the others.
+        assert_eq!(half.border_distance(at(70.0, 100.0)), 50.0);
+        assert!(half.contains(at(200.0, 70.0)) && half.contains(at(-3.0, 70.0)));
+        assert!(!slope.contains(at(110.0, 100.0)) && !slope.contains(at(30.0, 100.0)));
+        // A border within the frame stays, also near its edge.
+        let across = |top, bottom| {
+            let corners = [at(0.0, top), at(200.0, top), at(200.0, bottom), at(0.0, bottom)];
+            Polygon(corners.to_vec()).beyond_frame(200.0, 100.0)
+        };
+        assert!(!across(50.0, 98.0).contains(at(70.0, 100.0)));
+        let strip = across(99.6, 100.0);
+        assert!(strip.contains(at(70.0, 99.8)) && strip.contains(at(70.0, 100.0)));
+        assert!(!strip.contains(at(70.0, 99.0)));
     }
 
     #[test]

@@ -98,9 +98,20 @@ impl Reader<'_> {
         Some(points.map(|[x, y]| Position::new(*x, *y)).collect())
     }
 
-    /// Points on the picture, which lie within it.
+    /// Points on the picture, which lie within it. The first corner of a polygon may be repeated as its last, as programs for drawing
+    /// do, and corners may stand twice in a row.
     fn outline(&mut self, key: &'static str, kind: &str, is_required: bool) -> Option<Outline> {
-        let Some(points) = self.points(key) else {
+        let is_segment = key == "direction" || kind == "line";
+        let points = self.points(key).map(|mut points| {
+            if !is_segment {
+                points.dedup();
+                if points.len() > 1 && points.first() == points.last() {
+                    points.pop();
+                }
+            }
+            points
+        });
+        let Some(points) = points else {
             if is_required {
                 let hint =
                     "points = [[0.1, 0.5], [0.9, 0.5]]: `weir zones CLIP` draws a grid to take them from";
@@ -133,9 +144,10 @@ impl Reader<'_> {
             points,
             units: self.units,
         };
-        let is_sound = match (key, kind) {
-            ("direction", _) | (_, "line") => self.check_ends(key, &outline.points),
-            _ => self.check_corners(key, &outline.points),
+        let is_sound = if is_segment {
+            self.check_ends(key, &outline.points)
+        } else {
+            self.check_corners(key, &outline.points)
         };
         is_sound.then_some(outline)
     }
@@ -414,5 +426,36 @@ fn parse_wanted(text: &str) -> Wanted {
     match range {
         Some((min, max)) => Wanted::Between(min, max),
         None => Wanted::OneOf(vec![text.into()]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polygons_may_be_closed_by_their_first_corner_and_have_corners_twice() {
+        let right = [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9], [0.1, 0.9]];
+        let mut left = right;
+        left.reverse();
+        for corners in [right, left] {
+            let expected = read_polygon("points", corners.to_vec()).expect("a polygon");
+            let mut closed = corners.to_vec();
+            closed.push(corners[0]);
+            assert_eq!(read_polygon("points", closed.clone()).as_ref(), Ok(&expected));
+            closed.insert(2, corners[1]);
+            closed.push(corners[0]);
+            assert_eq!(read_polygon("points", closed), Ok(expected));
+        }
+        let triangle = vec![[0.1, 0.1], [0.9, 0.1], [0.1, 0.1]];
+        let faults = read_polygon("points", triangle).expect_err("two corners");
+        assert!(faults[0].message.contains("has 2 points"), "{faults:?}");
+        let ground = [[0.0, 20.0], [4.0, 20.0], [4.0, 0.0], [0.0, 0.0]];
+        let mut closed = vec![[0.4, 0.3], [0.6, 0.3], [0.9, 0.9], [0.1, 0.9]];
+        closed.push(closed[0]);
+        let points = [("points", closed), ("ground", ground.to_vec())];
+        let keys = points.map(|(key, points)| (key.to_owned(), Value::Points(points)));
+        let speed = read_transform("speed", &Settings(keys.into())).expect("four corners");
+        assert_eq!(speed.outline.map(|outline| outline.points.len()), Some(4));
     }
 }

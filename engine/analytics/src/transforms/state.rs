@@ -26,7 +26,10 @@ use crate::track::FrameTime;
 struct Place {
     width: f64,
     height: f64,
+    /// Polygon as it is drawn.
     area: Polygon,
+    /// Polygon in which anchors are, also those on the edge of the frame.
+    reach: Polygon,
     segment: Segment,
 }
 
@@ -45,13 +48,15 @@ impl Place {
             TransformKind::WrongWay { allowed, .. } => Some(allowed),
             _ => spec.outline.as_ref(),
         };
+        let area = spec
+            .outline
+            .as_ref()
+            .map_or_else(frame, |outline| outline.polygon(width, height));
         Self {
             width,
             height,
-            area: spec
-                .outline
-                .as_ref()
-                .map_or_else(frame, |outline| outline.polygon(width, height)),
+            reach: area.beyond_frame(width, height),
+            area,
             segment: segment(line.unwrap_or(&NOWHERE)),
         }
     }
@@ -155,21 +160,21 @@ impl TransformState {
         let Some(place) = &self.place else { return };
         let subjects = view.seen().filter(|subject| takes(subject));
         match &mut self.machine {
-            Machine::Zone(zone) => out.extend(subjects.filter_map(|it| zone.on_subject(it, &place.area))),
+            Machine::Zone(zone) => out.extend(subjects.filter_map(|it| zone.on_subject(it, &place.reach))),
             Machine::Line(line) => out.extend(subjects.filter_map(|it| line.on_subject(it, &place.segment))),
             Machine::Speed(speed) => out.extend(subjects.filter_map(|it| speed.on_subject(it, &place.area))),
             Machine::Still(still) => {
-                out.extend(subjects.filter_map(|it| still.on_subject(it, &place.area)));
+                out.extend(subjects.filter_map(|it| still.on_subject(it, &place.reach)));
                 still.on_time(view.now, out);
             }
             Machine::WrongWay(way) => {
-                out.extend(subjects.filter_map(|it| way.on_subject(it, &place.area, &place.segment)));
+                out.extend(subjects.filter_map(|it| way.on_subject(it, &place.reach, &place.segment)));
             }
             Machine::Loitering(stay) => {
-                out.extend(subjects.filter_map(|it| stay.on_subject(it, &place.area)));
+                out.extend(subjects.filter_map(|it| stay.on_subject(it, &place.reach)));
             }
             Machine::Occupancy(occupancy) => {
-                out.extend(occupancy.on_frame(boxes.iter(), &place.area, view.now));
+                out.extend(occupancy.on_frame(boxes.iter(), &place.reach, view.now));
             }
             Machine::Rule(rule) => out.extend(subjects.filter_map(|it| rule.on_subject(it))),
             Machine::BestShots(shots) => shots.on_frame(view, subjects, out),

@@ -219,12 +219,7 @@ impl StreamTransforms {
 
     /// The camera reported an event that arrived at `time_ms` (UTC); `None`: it is not heard any more. Frames are not needed for it.
     pub fn on_camera(&mut self, event: Option<&CameraEvent>, time_ms: u64) -> Vec<Incident> {
-        let last = self.last.map(|(_, _, at)| at);
-        let since_ms = last.map_or(0, |last| time_ms.saturating_sub(last.time_ms));
-        let at = FrameTime {
-            pts_ms: last.map_or(0.0, |last| last.pts_ms) + since_ms as f64,
-            time_ms,
-        };
+        let at = self.camera_time(time_ms);
         self.camera.on_event(event, at);
         let mut incidents = Vec::new();
         for slot in &mut self.slots {
@@ -234,6 +229,28 @@ impl StreamTransforms {
             incidents.extend(found.map(|found| slot.incident(&self.stream, found, None)));
         }
         incidents
+    }
+
+    /// As [`StreamTransforms::on_camera`], while the stream is not analysed: no incident begins.
+    pub fn on_unanalysed_camera(&mut self, event: Option<&CameraEvent>, time_ms: u64) {
+        let at = self.camera_time(time_ms);
+        self.camera.on_event(event, at);
+    }
+
+    /// The stream is analysed again: states of the camera that hold begin now, and are incidents from the next frame on.
+    pub fn on_analysed_again(&mut self, time_ms: u64) {
+        let at = self.camera_time(time_ms);
+        self.camera.begin_anew(at);
+    }
+
+    /// Time of an event of the camera that arrived at `time_ms`, on the media time of its frames.
+    fn camera_time(&self, time_ms: u64) -> FrameTime {
+        let last = self.last.map(|(_, _, at)| at);
+        let since_ms = last.map_or(0, |last| time_ms.saturating_sub(last.time_ms));
+        FrameTime {
+            pts_ms: last.map_or(0.0, |last| last.pts_ms) + since_ms as f64,
+            time_ms,
+        }
     }
 
     /// The stream ends, with the tracks that end by that: all that goes on is over.

@@ -308,6 +308,41 @@ fn a_visit_is_as_long_as_between_its_crossings_and_counts_who_is_within() {
 }
 
 #[test]
+fn a_visitor_whose_feet_are_below_the_picture_stays_in_a_zone_that_reaches_its_edge() {
+    let outline = [[0.2, 0.5], [0.8, 0.5], [0.8, 1.0], [0.2, 1.0]];
+    let kind = TransformKind::Zone {
+        margin: 0.1,
+        settle_ms: 2000.0,
+    };
+    let crowd = TransformKind::Crowd {
+        min: 1,
+        after_ms: 1000.0,
+    };
+    let zone = transform("yard", &outline, kind);
+    let mut stream = Stream::new(vec![zone, transform("crowd", &outline, crowd)]);
+    // One comes nearer and stands before the camera; the other is there from the beginning.
+    for frame in 0..100 {
+        let y = (300.0 + f64::from(frame) * 10.0).min(f64::from(HEIGHT));
+        stream.frame(
+            f64::from(frame) * 100.0,
+            &[(1, 400.0, y), (2, 600.0, f64::from(HEIGHT))],
+        );
+    }
+    let last = stream.last.pts_ms;
+    let found = stream.end();
+    for track in [Some(1), Some(2)] {
+        let visit = found.iter().filter(|it| it.kind == "zone" && it.track == track);
+        let visit: Vec<(Phase, f64)> = visit.map(|it| (it.phase, it.pts_ms)).collect();
+        assert_eq!(visit, [(Phase::Began, 0.0), (Phase::Ended, last)], "{track:?}");
+    }
+    let crowd = found.iter().filter(|it| it.kind == "crowd");
+    assert_eq!(
+        crowd.map(|it| (it.phase, it.pts_ms)).collect::<Vec<_>>(),
+        [(Phase::Began, 1000.0), (Phase::Ended, last)]
+    );
+}
+
+#[test]
 fn a_rule_asks_for_zone_class_hour_and_attribute_and_lasts_while_all_hold() {
     let spec = RuleSpec {
         min_score: 0.5,

@@ -74,11 +74,13 @@ struct Request {
     id: Option<String>,
     #[serde(deserialize_with = "tensors")]
     inputs: Vec<Input>,
-    #[serde(default, deserialize_with = "tensors")]
-    outputs: Vec<Output>,
-    #[serde(default)]
-    parameters: RequestParameters,
+    // Some clients write keys without a value as null.
+    outputs: Option<Tensors<Output>>,
+    parameters: Option<RequestParameters>,
 }
+
+/// At most [`MAX_TENSORS`] of a list.
+struct Tensors<T>(Vec<T>);
 
 /// Others are for schedulers of other servers: they change no output.
 #[derive(Default, Deserialize)]
@@ -93,8 +95,7 @@ struct Input {
     datatype: String,
     #[serde(deserialize_with = "sizes")]
     shape: Vec<u64>,
-    #[serde(default)]
-    parameters: InputParameters,
+    parameters: Option<InputParameters>,
     #[serde(default)]
     data: Option<Elements>,
 }
@@ -110,8 +111,7 @@ struct InputParameters {
 #[derive(Deserialize)]
 struct Output {
     name: String,
-    #[serde(default)]
-    parameters: OutputParameters,
+    parameters: Option<OutputParameters>,
 }
 
 /// Others, such as `classification`, would change what is answered.
@@ -133,7 +133,7 @@ pub fn read_request(body: &[u8], header: Option<usize>) -> Result<InferRequest<'
     if request.id.as_ref().is_some_and(|id| id.len() > MAX_ID_BYTES) {
         return Err(format!("the id is longer than {MAX_ID_BYTES} bytes"));
     }
-    let binary_output = request.parameters.binary_data_output;
+    let binary_output = request.parameters.unwrap_or_default().binary_data_output;
     let inputs = request.inputs.into_iter();
     let inputs = inputs
         .map(|input| input.read(&mut tail))
@@ -141,9 +141,14 @@ pub fn read_request(body: &[u8], header: Option<usize>) -> Result<InferRequest<'
     if tail.len() > 0 {
         return Err(format!("{} bytes follow the last input", tail.len()));
     }
-    let outputs = request.outputs.into_iter().map(|output| RequestedOutput {
+    let outputs = request.outputs.map_or_else(Vec::new, |outputs| outputs.0);
+    let outputs = outputs.into_iter().map(|output| RequestedOutput {
         name: output.name,
-        binary: output.parameters.binary_data.unwrap_or(binary_output),
+        binary: output
+            .parameters
+            .unwrap_or_default()
+            .binary_data
+            .unwrap_or(binary_output),
     });
     Ok(InferRequest {
         id: request.id,
@@ -163,7 +168,8 @@ impl Input {
                 self.shape
             )
         })?;
-        let data = match (self.parameters.binary_data_size, self.data) {
+        let binary_data_size = self.parameters.unwrap_or_default().binary_data_size;
+        let data = match (binary_data_size, self.data) {
             (Some(_), Some(_)) => return Err(format!("{about} has `data` and `binary_data_size`")),
             (None, None) => return Err(format!("{about} has neither `data` nor `binary_data_size`")),
             (Some(size), None) => {
@@ -234,7 +240,13 @@ fn strings(mut bytes: &[u8], count: u64) -> Result<Vec<&[u8]>, String> {
     }
 }
 
-/// At most [`MAX_TENSORS`] of a list.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Tensors<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        tensors(deserializer).map(Self)
+    }
+}
+
+/// Reads at most [`MAX_TENSORS`] of a list.
 fn tensors<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_seq(Bounded::<T, MAX_TENSORS>(PhantomData))
 }

@@ -66,6 +66,23 @@ fn numbers_are_read_from_json_and_from_bytes() {
 }
 
 #[test]
+fn keys_with_null_are_as_if_they_were_absent() {
+    let input = json!({"name": "x", "datatype": "UINT8", "shape": [2], "parameters": null, "data": [1, 2]});
+    let mut request = json!({ "id": null, "parameters": null, "outputs": null, "inputs": [input] });
+    let text = request.to_string();
+    let read = read_request(text.as_bytes(), None).expect("read");
+    assert_eq!(
+        (read.id, read.outputs.len(), read.binary_output),
+        (None, 0, false)
+    );
+    assert_eq!(read.inputs[0].data, InputData::Numbers(vec![1, 2].into()));
+    request["outputs"] = json!([{"name": "a", "parameters": null}]);
+    let text = request.to_string();
+    let read = read_request(text.as_bytes(), None).expect("read");
+    assert_eq!((&*read.outputs[0].name, read.outputs[0].binary), ("a", false));
+}
+
+#[test]
 fn inputs_that_contradict_themselves_are_refused_by_name() {
     let input =
         |shape: Value, data: Value| json!({"name": "x", "datatype": "UINT8", "shape": shape, "data": data});

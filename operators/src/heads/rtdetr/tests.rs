@@ -57,6 +57,42 @@ fn queries_of_ultralytics_are_read() {
 }
 
 #[test]
+fn queries_with_a_score_and_a_class_are_read() {
+    let rect = Rect::new(50.0, 40.0, 150.0, 60.0);
+    let rest = [0.2, 0.2, 0.1, 0.1, 0.01, 0.0].repeat(10);
+    // As many values as probabilities of two classes, which are no whole numbers.
+    for (labels, class) in [(&["a", "b", "c"][..], 2.0), (&["a", "b"], 1.0)] {
+        let head = build_of(&[("output0", &[12, 6], true)], &settings(labels, &[])).expect("fits");
+        let rows = [[0.5, 0.5, 0.5, 0.2, 0.75, class], [0.5, 0.5, 0.5, 0.2, 0.5, 0.0]];
+        let data = [rows.concat(), rest.clone()].concat();
+        let name = labels.last().expect("a class");
+        assert_eq!(
+            found(&*head, &[&data]),
+            [((*name).to_owned(), 0.75, rect), ("a".to_owned(), 0.5, rect)]
+        );
+    }
+    let head = build_of(&[("output0", &[12, 6], true)], &settings(&["a", "b", "c"], &[])).expect("fits");
+    for (row, words) in [
+        ([0.5, 0.5, 0.5, 0.2, 0.9, 3.0], "sixth value is 3"),
+        ([0.5, 0.5, 0.5, 0.2, 0.1, 0.9], "sixth value is 0.9"),
+        ([0.5, 0.5, 0.5, 0.2, 7.0, 1.0], "fifth value is 7"),
+        ([0.2, 0.2, 0.5, 0.6, 0.9, 1.0], "left, top, right, bottom"),
+        ([10.0, 20.0, 110.0, 220.0, 0.9, 2.0], "relative to the input"),
+    ] {
+        let data = row.repeat(12);
+        let error = head
+            .inspect(&[Output { data: &data }], &input())
+            .expect_err("another layout");
+        assert!(error.contains(words), "{error}");
+    }
+    let sized = build_of(
+        &[("output0", &[12, 6], true)],
+        &settings(&["a", "b", "c"], &["scale_factor"]),
+    );
+    assert!(sized.is_err(), "class, score and corners of PaddleDetection");
+}
+
+#[test]
 fn objects_of_the_post_processing_are_read() {
     let outputs: [(&str, &[usize], bool); 3] = [
         ("labels", &[2], false),
@@ -96,7 +132,7 @@ fn objects_of_the_post_processing_are_read() {
 #[test]
 fn other_shapes_are_refused() {
     let three = settings(&["a", "b", "c"], &[]);
-    for shape in [&[300, 6][..], &[300, 4], &[8400, 7], &[7], &[7, 300], &[7, 8400]] {
+    for shape in [&[300, 5][..], &[300, 4], &[8400, 7], &[7], &[7, 300], &[7, 8400]] {
         assert!(
             build_of(&[("output0", shape, true)], &three).is_err(),
             "{shape:?}"

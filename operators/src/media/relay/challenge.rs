@@ -51,7 +51,7 @@ pub(in super::super) fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> Re
 }
 
 impl Challenge {
-    pub(super) fn is_sha_256(&self) -> bool {
+    pub(in super::super) fn is_sha_256(&self) -> bool {
         self.method == Method::Sha256
     }
 

@@ -15,18 +15,15 @@ mod threads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ureq::tls::TlsConfig;
 use weir_flow::{
     Delivery, Description, Frame, Incident, KeyFault, Notice, Settings, Sink, SinkError, SinkFactory,
 };
 
 use self::keys::{Backend, Config};
 use self::local::LocalModel;
-use self::server::Server;
+use self::server::{Access, Server};
 use self::subject::{Choice, Selection};
 use self::threads::Threads;
-use super::secret::secret_file;
-use super::webhook::{Address, checked_tls, token_fault};
 use super::{SinkKind, alarm_keys};
 
 pub(super) const KIND: SinkKind = SinkKind {
@@ -71,7 +68,7 @@ fn create(settings: &Settings, _streams: &[String]) -> Result<Box<dyn SinkFactor
         settings: settings.clone(),
     };
     match &factory.config.backend {
-        Backend::Server(address) => drop(factory.account(address)?),
+        Backend::Server(address) => drop(Access::read(settings, &factory.config, address)?),
         Backend::Folder(folder) => drop(local::texts(&factory.config, folder)?),
     }
     Ok(Box::new(factory))
@@ -82,25 +79,11 @@ struct DescribeFactory {
     settings: Settings,
 }
 
-impl DescribeFactory {
-    /// The key of the server, and the encryption of its connections.
-    fn account(&self, address: &Address) -> Result<(Option<String>, Option<TlsConfig>), SinkError> {
-        let key = secret_file(&self.settings, "key_file")?;
-        if let Some(reason) = key.as_deref().and_then(token_fault) {
-            return Err(SinkError {
-                target: format!("to {}", address.shown),
-                reason: reason.to_owned(),
-            });
-        }
-        Ok((key, checked_tls(address, &self.settings)?))
-    }
-}
-
 impl SinkFactory for DescribeFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let threads = match &self.config.backend {
             Backend::Server(address) => {
-                let server = Server::new(Arc::clone(&self.config), address, self.account(address)?);
+                let server = Server::new(Arc::clone(&self.config), address, &self.settings)?;
                 Threads::with_server(&self.config, server)?
             }
             Backend::Folder(folder) => Threads::with_model(&self.config, folder.clone())?,

@@ -20,6 +20,7 @@ use super::super::event_sink::EventSink;
 use super::super::local_runtime::{LocalRuntime, Signal, Waited};
 use super::super::outbox::{Connections, Connector, Line, Message, Outbox, Outcome};
 use super::super::outbox_keys::{self, outbox_options};
+use super::super::renewed::Renewed;
 use super::super::secret::secret;
 use super::super::tls;
 use super::checked_topic;
@@ -58,13 +59,18 @@ struct KafkaConnector {
     /// Addresses of the brokers, separated by commas, for messages.
     target: String,
     topic: String,
+    access: Renewed<Access>,
+}
+
+/// Login and encryption.
+#[derive(Clone)]
+struct Access {
     sasl: Option<SaslConfig>,
     tls: Option<Arc<ClientConfig>>,
 }
 
-impl KafkaConnector {
-    fn new(settings: &Settings) -> Result<Self, SinkError> {
-        let brokers = addresses(settings, "brokers", 9092, "to Kafka")?;
+impl Access {
+    fn read(settings: &Settings) -> Result<Self, SinkError> {
         let username = settings.text("username").filter(|user| !user.is_empty());
         let sasl = match username {
             None => None,
@@ -79,16 +85,25 @@ impl KafkaConnector {
             }
         };
         Ok(Self {
-            target: brokers.join(", "),
-            brokers,
-            topic: checked_topic(settings)?,
             sasl,
             tls: tls::tls_config(settings)?,
         })
     }
+}
+
+impl KafkaConnector {
+    fn new(settings: &Settings) -> Result<Self, SinkError> {
+        let brokers = addresses(settings, "brokers", 9092, "to Kafka")?;
+        Ok(Self {
+            target: brokers.join(", "),
+            brokers,
+            topic: checked_topic(settings)?,
+            access: Renewed::new(settings, Access::read)?,
+        })
+    }
 
     /// A client, and the partitions of the topic.
-    async fn client(&self) -> Result<(Client, Vec<i32>), String> {
+    async fn client(&self, Access { sasl, tls }: Access) -> Result<(Client, Vec<i32>), String> {
         // Short: it is the outbox that waits between attempts.
         let retries = BackoffConfig {
             init_backoff: Duration::from_millis(20),
@@ -100,11 +115,11 @@ impl KafkaConnector {
             .client_id("weir")
             .max_message_size(MAX_ANSWER)
             .backoff_config(retries);
-        if let Some(sasl) = &self.sasl {
-            builder = builder.sasl_config(sasl.clone());
+        if let Some(sasl) = sasl {
+            builder = builder.sasl_config(sasl);
         }
-        if let Some(tls) = &self.tls {
-            builder = builder.tls_config(Arc::clone(tls));
+        if let Some(tls) = tls {
+            builder = builder.tls_config(tls);
         }
         let client = builder.build().await.map_err(|error| reason(&error))?;
         let topics = client.list_topics().await.map_err(|error| reason(&error))?;
@@ -127,7 +142,9 @@ impl Connector for KafkaConnector {
 
     fn connect(&self) -> Result<KafkaLine, String> {
         let runtime = LocalRuntime::new()?;
-        let Waited::Done(connected) = runtime.run(TIMEOUT, &Signal::default(), self.client()) else {
+        let Waited::Done(connected) =
+            runtime.run(TIMEOUT, &Signal::default(), self.client(self.access.get()))
+        else {
             return Err(NO_ANSWER.to_owned());
         };
         let (client, partitions) = connected?;

@@ -1,5 +1,7 @@
 //! Incidents by mail, with their pictures.
 
+#[cfg(feature = "mail")]
+mod connect;
 mod keys;
 #[cfg(feature = "mail")]
 mod letter;

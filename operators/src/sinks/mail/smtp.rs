@@ -21,7 +21,6 @@ use lettre::transport::smtp::extension::ClientId;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use weir_flow::{Settings, Sink, SinkError, SinkFactory};
 
@@ -29,9 +28,11 @@ use super::super::event_sink::EventSink;
 use super::super::local_runtime::{LocalRuntime, Signal, Waited};
 use super::super::outbox::{Message, Outbox, Outcome, Transport};
 use super::super::outbox_keys::{self, outbox_options};
+use super::super::renewed::Renewed;
 use super::super::secret::{Hidden, secret};
 use super::super::tls::{self, TlsFiles};
 use super::super::webhook::shortened;
+use super::connect::connect;
 use super::letter::{Letter, without_controls};
 
 /// Bytes that a server may send within one connection; answers have some hundred.
@@ -52,8 +53,10 @@ impl MailFactory {
     /// The sender of mails. It contacts nothing before the first event.
     pub(super) fn transport(&self) -> Result<MailTransport, SinkError> {
         let settings = &self.0;
+        let renewed = Renewed::new(settings, |settings| Server::read(settings).map(Arc::new))?;
         Ok(MailTransport {
-            server: Server::read(settings)?,
+            server: renewed.get(),
+            renewed,
             letter: Letter::read(settings)?,
             timeout: Duration::from_secs_f64(settings.number("timeout", 10.0)),
         })
@@ -132,7 +135,7 @@ impl Server {
     /// Connects and logs in.
     async fn connect(&self) -> Result<AsyncSmtpConnection, Fault> {
         let unreached = |error: &dyn std::fmt::Display| Fault::unreached(tls::explained(&error.to_string()));
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await;
+        let stream = connect(&self.host, self.port).await;
         let stream = stream.map_err(|error| unreached(&error))?;
         let (local, peer) = (stream.local_addr(), stream.peer_addr());
         let (local, peer) = local
@@ -234,7 +237,9 @@ impl Fault {
 }
 
 pub(super) struct MailTransport {
-    server: Server,
+    server: Arc<Server>,
+    /// The server with the password and the certificates that their files have now.
+    renewed: Renewed<Arc<Server>>,
     letter: Letter,
     timeout: Duration,
 }
@@ -280,6 +285,7 @@ impl MailTransport {
 
 impl Transport for MailTransport {
     fn attempt(&mut self, message: &Message) -> Outcome {
+        self.server = self.renewed.get();
         let said = |reason: &str| self.server.said(reason);
         let mail = match self.letter.compose(message) {
             Ok(mail) => mail,

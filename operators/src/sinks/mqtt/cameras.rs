@@ -17,6 +17,17 @@ const MAX_ABSENT: u32 = 50;
 /// Time without motion after which there is none, in milliseconds; that of Frigate.
 const MOTION_HOLD_MS: u64 = 30_000;
 
+/// Longest time for which a frame may be late, in milliseconds. An older one comes after the wall clock was set back.
+const MAX_LATE_MS: u64 = 60_000;
+
+/// Milliseconds since a time, 0 if a frame is late; without end if the wall clock was set back since then.
+pub(super) fn elapsed_ms(since_ms: u64, now_ms: u64) -> u64 {
+    match since_ms.saturating_sub(now_ms) {
+        ..MAX_LATE_MS => now_ms.saturating_sub(since_ms),
+        MAX_LATE_MS.. => u64::MAX,
+    }
+}
+
 /// Connection of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
@@ -164,7 +175,7 @@ impl Motion {
         } else {
             self.moved_ms = Some(time_ms);
         }
-        let since_ms = self.moved_ms.map(|moved_ms| time_ms.saturating_sub(moved_ms));
+        let since_ms = self.moved_ms.map(|moved_ms| elapsed_ms(moved_ms, time_ms));
         self.set(since_ms.is_some_and(|since_ms| since_ms < MOTION_HOLD_MS))
     }
 
@@ -203,13 +214,28 @@ mod tests {
     }
 
     #[test]
+    fn frame_after_the_clock_was_set_back_is_not_late() {
+        assert_eq!(elapsed_ms(70_000, 70_000), 0);
+        assert_eq!(elapsed_ms(70_000, 10_001), 0);
+        assert_eq!(elapsed_ms(70_000, 10_000), u64::MAX);
+        assert_eq!(elapsed_ms(10_000, 70_000), 60_000);
+    }
+
+    #[test]
     fn motion_is_known_of_gated_streams_and_is_held() {
         let mut motion = Motion::default();
         assert_eq!(motion.on_frame(1_000, false), None);
         assert_eq!(motion.on_frame(2_000, true), Some(true));
         assert_eq!(motion.on_frame(30_999, true), None);
         assert_eq!(motion.on_frame(31_000, true), Some(false));
-        assert_eq!(motion.on_frame(32_000, false), Some(true));
+        assert_eq!(motion.on_frame(7_200_000, false), Some(true));
+        assert_eq!(motion.on_frame(7_199_000, true), None, "a frame that is late");
+        assert_eq!(
+            motion.on_frame(3_600_000, true),
+            Some(false),
+            "the clock was set back"
+        );
+        assert_eq!(motion.on_frame(3_600_040, false), Some(true));
         assert_eq!(motion.on_dark(), Some(false));
         assert_eq!(motion.on_dark(), None);
     }

@@ -8,6 +8,7 @@ use weir_flow::{Attribute, DeliveredObject, Delivery, Incident, Phase, Rect, Tra
 
 use super::super::event::attributes_value;
 use super::super::event_shapes::digits;
+use super::cameras::elapsed_ms;
 
 /// Tracks of a stream that are known at a time.
 const MAX_TRACKS: usize = 4_096;
@@ -81,7 +82,7 @@ impl Events {
             let since_ms = track
                 .said
                 .as_ref()
-                .map(|(_, at)| delivery.time_ms.saturating_sub(*at));
+                .map(|(_, at)| elapsed_ms(*at, delivery.time_ms));
             if since_ms.is_none_or(|since_ms| changed || since_ms >= update_ms) {
                 let kind = if track.said.is_none() { "new" } else { "update" };
                 events.push(track.event(kind, &delivery.stream, state.id, None));

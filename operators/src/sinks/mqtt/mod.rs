@@ -31,8 +31,7 @@ use self::transport::{Broker, MqttTransport, States};
 use super::event_sink::{HeldAlarms, described_message, with_held_back};
 use super::outbox::{Message, Outbox};
 use super::outbox_keys::{self, outbox_options};
-use super::secret::secret;
-use super::{SinkKind, alarm_keys};
+use super::{SinkKind, alarm_keys, broker_keys};
 
 pub(super) const KIND: SinkKind = SinkKind {
     name: "mqtt",
@@ -46,7 +45,7 @@ const KEYS: &[KeySpec] = &[
     KeySpec {
         name: "host",
         kind: KeyKind::Text,
-        about: "name or address of the broker (required)",
+        about: "name or address of the broker, without scheme and port (required)",
     },
     KeySpec {
         name: "port",
@@ -105,8 +104,11 @@ const KEYS: &[KeySpec] = &[
 
 fn create(settings: &Settings, streams: &[String]) -> Result<Box<dyn SinkFactory>, SinkError> {
     Topics::new(settings)?;
-    Broker::new(settings)?;
-    alarm_keys::gate(settings)?;
+    Broker::check(settings)?;
+    let faults = broker_keys::mqtt_faults(settings);
+    if !faults.is_empty() {
+        return Err(alarm_keys::as_error("to an MQTT broker", &faults));
+    }
     Ok(Box::new(MqttFactory(settings.clone(), streams.to_vec())))
 }
 
@@ -117,8 +119,7 @@ impl SinkFactory for MqttFactory {
     fn open(&self) -> Result<Box<dyn Sink>, SinkError> {
         let settings = &self.0;
         let topics = Topics::new(settings)?;
-        let mut broker = Broker::new(settings)?;
-        broker.password = secret(settings, "password", "password_file")?;
+        let broker = Broker::new(settings)?;
         let states = Arc::<States>::default();
         let transport = MqttTransport::new(broker, &topics, Arc::clone(&states));
         let mut streams = StreamStates::new(states, topics.clone());

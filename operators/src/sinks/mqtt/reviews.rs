@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use weir_flow::{DeliveredObject, Incident, Phase};
 
+use super::cameras::elapsed_ms;
 use super::events::{event_id, label, seconds, settled, sub_label};
 
 /// Time without activity after which a review ends, in milliseconds.
@@ -77,7 +78,7 @@ impl Reviews {
         if has_motion || !review.open.is_empty() {
             review.last_ms = review.last_ms.max(time_ms);
         }
-        if time_ms.saturating_sub(review.last_ms) >= HOLD_MS {
+        if elapsed_ms(review.last_ms, time_ms) >= HOLD_MS {
             return self.end(stream);
         }
         review.event(stream, None)
@@ -246,6 +247,18 @@ mod tests {
         let end = ("end".to_owned(), "NONE", alert, json!(4.0));
         assert_eq!(at(14_000, &parked, &[]), Some(end));
         assert_eq!(at(15_000, &parked, &[]), None);
+    }
+
+    #[test]
+    fn review_ends_when_the_clock_is_set_back_and_another_one_begins() {
+        let (mut reviews, north) = (Reviews::default(), Arc::<str>::from("north"));
+        let mut at = |time_ms| reviews.on_activity(&north, time_ms, &[car(7, None)], &[]);
+        let kind = |event: Option<ReviewEvent>| event.map(|event| event.body["type"].clone());
+        assert_eq!(kind(at(7_200_000)), Some(json!("new")));
+        // A frame that is a little late.
+        assert_eq!(kind(at(7_199_000)), None);
+        assert_eq!(kind(at(3_600_000)), Some(json!("end")));
+        assert_eq!(kind(at(3_600_040)), Some(json!("new")));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use weir_flow::{DeliveredObject, Delivery, Incident, Overlay};
 
-use super::cameras::{Camera, Motion, Rule, RulesChanged, Status};
+use super::cameras::{Camera, Motion, Rule, RulesChanged, Status, elapsed_ms};
 use super::counts::{ALL, Counts};
 use super::discovery;
 use super::reviews::NO_REVIEW;
@@ -90,7 +90,8 @@ impl StreamStates {
     pub(super) fn on_frame(&mut self, delivery: &Delivery) -> bool {
         let (stream, time_ms) = (&delivery.stream, delivery.time_ms);
         if let Some(camera) = self.cameras.get_mut(stream) {
-            if camera.dark_ms.is_some_and(|since_ms| time_ms <= since_ms) {
+            let is_late = |since_ms| time_ms <= since_ms && elapsed_ms(since_ms, time_ms) == 0;
+            if camera.dark_ms.is_some_and(is_late) {
                 return false;
             }
             camera.dark_ms = None;

@@ -8,7 +8,10 @@ use std::time::Duration;
 use rumqttc::{LastWill, MqttOptions, QoS, TlsConfiguration};
 use weir_flow::{Settings, SinkError};
 
+use super::super::broker_keys::host_of;
 use super::super::outbox::{Message, Outcome, Transport};
+use super::super::renewed::Renewed;
+use super::super::secret::secret;
 use super::super::tls;
 use super::connection::{Found, Line, MAX_UNACKNOWLEDGED, Watched};
 use super::topics::Topics;
@@ -35,32 +38,64 @@ pub(super) struct Broker {
     host: String,
     port: u16,
     username: Option<String>,
-    pub(super) password: Option<String>,
     client_id: String,
+    access: Renewed<Access>,
+}
+
+/// Password and encryption, which files may have.
+#[derive(Clone)]
+struct Access {
+    password: Option<String>,
     tls: Option<Arc<rustls::ClientConfig>>,
 }
 
+impl Access {
+    fn read(settings: &Settings) -> Result<Self, SinkError> {
+        Ok(Self {
+            tls: tls::tls_config(settings)?,
+            password: secret(settings, "password", "password_file")?,
+        })
+    }
+}
+
+fn text<'a>(settings: &'a Settings, key: &str) -> Option<&'a str> {
+    settings.text(key).filter(|text| !text.is_empty())
+}
+
+/// Name or address of the broker.
+fn host(settings: &Settings) -> Result<&str, SinkError> {
+    let host = text(settings, "host").ok_or_else(|| SinkError {
+        target: "to an MQTT broker".to_owned(),
+        reason: "it has no `host`: name the broker".to_owned(),
+    })?;
+    Ok(host_of(host).unwrap_or(host))
+}
+
 impl Broker {
-    /// As `settings` say, without a password.
+    /// Checks the keys and the files of TLS; the password is not read.
     ///
     /// # Errors
     /// No broker is named, or keys of TLS cannot be used.
+    pub(super) fn check(settings: &Settings) -> Result<(), SinkError> {
+        host(settings)?;
+        tls::tls_config(settings).map(drop)
+    }
+
+    /// As `settings` say.
+    ///
+    /// # Errors
+    /// As [`Broker::check`], or the password cannot be read.
     pub(super) fn new(settings: &Settings) -> Result<Self, SinkError> {
-        let text = |key: &str| settings.text(key).filter(|text| !text.is_empty());
-        let host = text("host").ok_or_else(|| SinkError {
-            target: "to an MQTT broker".to_owned(),
-            reason: "it has no `host`: name the broker".to_owned(),
-        })?;
-        let tls = tls::tls_config(settings)?;
-        let default_port = if tls.is_some() { 8883.0 } else { 1883.0 };
+        let is_encrypted = tls::tls_files(settings)?.is_some();
+        let default_port = if is_encrypted { 8883.0 } else { 1883.0 };
         let random = RandomState::new().build_hasher().finish();
+        let client_id = text(settings, "client_id");
         Ok(Self {
-            host: host.to_owned(),
+            host: host(settings)?.to_owned(),
             port: settings.number("port", default_port) as u16,
-            username: text("username").map(str::to_owned),
-            password: None,
-            client_id: text("client_id").map_or_else(|| format!("weir-{random:016x}"), str::to_owned),
-            tls,
+            username: text(settings, "username").map(str::to_owned),
+            client_id: client_id.map_or_else(|| format!("weir-{random:016x}"), str::to_owned),
+            access: Renewed::new(settings, Access::read)?,
         })
     }
 
@@ -70,12 +105,13 @@ impl Broker {
         options.set_clean_session(true);
         options.set_max_packet_size(MAX_PACKET, MAX_PACKET);
         options.set_last_will(LastWill::new(available, "offline", QoS::AtLeastOnce, true));
-        if let Some(tls) = &self.tls {
-            let tls = TlsConfiguration::Rustls(Arc::clone(tls));
+        let Access { password, tls } = self.access.get();
+        if let Some(tls) = tls {
+            let tls = TlsConfiguration::Rustls(tls);
             options.set_transport(rumqttc::Transport::tls_with_config(tls));
         }
         if let Some(username) = &self.username {
-            options.set_credentials(username, self.password.clone().unwrap_or_default());
+            options.set_credentials(username, password.unwrap_or_default());
         }
         options
     }
@@ -144,8 +180,9 @@ impl States {
         }
     }
 
-    /// Removes the states of all topics with this beginning.
+    /// Removes the states of all topics with this beginning, which are ours no more.
     pub(super) fn clear(&self, beginning: &str) {
+        self.lock().owned.remove(beginning);
         let begins = |topic: &&String| topic.starts_with(beginning);
         let topics: Vec<String> = self.lock().states.keys().filter(begins).cloned().collect();
         for topic in topics {

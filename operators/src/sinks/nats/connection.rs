@@ -18,6 +18,7 @@ use super::super::event_sink::EventSink;
 use super::super::local_runtime::{LocalRuntime, Signal, Waited};
 use super::super::outbox::{Connections, Connector, Line, Message, Outbox, Outcome};
 use super::super::outbox_keys::{self, outbox_options};
+use super::super::renewed::Renewed;
 use super::super::secret::{secret, secret_file};
 use super::super::tls;
 use super::subjects::Subjects;
@@ -57,15 +58,21 @@ impl SinkFactory for NatsFactory {
 struct NatsConnector {
     /// Names of the servers.
     target: String,
-    servers: Vec<Server>,
+    access: Renewed<Access>,
     /// Connections that were tried: each begins with another server.
     tried: AtomicUsize,
-    options: ConnectOptions,
     jetstream: bool,
 }
 
-impl NatsConnector {
-    fn new(settings: &Settings) -> Result<Self, SinkError> {
+/// Servers with their encryption, and the login.
+#[derive(Clone)]
+struct Access {
+    servers: Vec<Server>,
+    options: ConnectOptions,
+}
+
+impl Access {
+    fn read(settings: &Settings) -> Result<Self, SinkError> {
         let failed = |reason: String| SinkError {
             target: "to NATS".to_owned(),
             reason,
@@ -97,10 +104,18 @@ impl NatsConnector {
             options = options.user_and_password(user.to_owned(), password.unwrap_or_default());
         }
         Ok(Self {
-            target: names.join(", "),
             servers: names.iter().filter_map(server).collect(),
-            tried: AtomicUsize::default(),
             options,
+        })
+    }
+}
+
+impl NatsConnector {
+    fn new(settings: &Settings) -> Result<Self, SinkError> {
+        Ok(Self {
+            target: addresses(settings, "servers", 4222, "to NATS")?.join(", "),
+            access: Renewed::new(settings, Access::read)?,
+            tried: AtomicUsize::default(),
             jetstream: settings.flag("jetstream", true),
         })
     }
@@ -118,7 +133,7 @@ impl Connector for NatsConnector {
         let broken = Arc::<Signal>::default();
         let is_up = Arc::new(AtomicBool::new(false));
         let (on_event, was_up) = (Arc::clone(&broken), Arc::clone(&is_up));
-        let options = self.options.clone();
+        let Access { servers, options } = self.access.get();
         let options = options
             .event_callback(move |event| {
                 if matches!(event, Event::Disconnected | Event::Closed) {
@@ -131,7 +146,7 @@ impl Connector for NatsConnector {
                 if was_up { NEVER } else { Duration::ZERO }
             });
         let connecting = async {
-            let (client, relay) = self.connect_to_any(&options).await?;
+            let (client, relay) = self.connect_to_any(&servers, &options).await?;
             is_up.store(true, Ordering::Relaxed);
             let route = if self.jetstream {
                 let context = jetstream::context::ContextBuilder::new();
@@ -160,9 +175,13 @@ impl Connector for NatsConnector {
 
 impl NatsConnector {
     /// A client of the first server that takes it, and what stands between the two.
-    async fn connect_to_any(&self, options: &ConnectOptions) -> Result<(Client, Relay), String> {
-        let first = self.tried.fetch_add(1, Ordering::Relaxed) % self.servers.len().max(1);
-        let (before, from) = self.servers.split_at(first.min(self.servers.len()));
+    async fn connect_to_any(
+        &self,
+        servers: &[Server],
+        options: &ConnectOptions,
+    ) -> Result<(Client, Relay), String> {
+        let first = self.tried.fetch_add(1, Ordering::Relaxed) % servers.len().max(1);
+        let (before, from) = servers.split_at(first.min(servers.len()));
         let mut reason = "no server is named".to_owned();
         for server in from.iter().chain(before) {
             let relay = Relay::start(server.clone(), LIMITS).await;

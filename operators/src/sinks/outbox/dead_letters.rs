@@ -57,12 +57,6 @@ impl DeadLetters {
     /// # Errors
     /// It is not in the file, for this reason.
     pub(super) fn append(&mut self, message: &Message, reason: &str) -> Result<(), String> {
-        if let Err(error) = self.reopen_if_asked() {
-            tracing::warn!(
-                "{} cannot be opened again: {error}; the file that was open is written to",
-                self.path.display()
-            );
-        }
         let body = serde_json::from_slice(&message.body);
         let body = body.unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&message.body)));
         let letter = json!({
@@ -73,6 +67,13 @@ impl DeadLetters {
             "topic": (!message.topic.is_empty()).then_some(&message.topic),
             "event": body,
         });
+        let letter = letter.to_string();
+        if let Err(error) = self.reopen_if_due(letter.len()) {
+            tracing::warn!(
+                "{} cannot be opened again: {error}; the file that was open is written to",
+                self.path.display()
+            );
+        }
         let torn = if self.is_torn { "\n" } else { "" };
         let line = format!("{torn}{letter}\n");
         if self.bytes + line.len() as u64 > self.max_bytes {
@@ -90,9 +91,11 @@ impl DeadLetters {
         written.map_err(|error| io_failed(&self.path, &error).to_string())
     }
 
-    /// Opens the path once more where that was asked for, and another file or none is there now.
-    fn reopen_if_asked(&mut self) -> Result<(), SinkError> {
-        if self.reopening.is_asked() && !is_still(&self.path, &self.file).unwrap_or(false) {
+    /// Opens the path once more where that was asked for, or there is no room for so many bytes, if another file or none is there now.
+    fn reopen_if_due(&mut self, bytes: usize) -> Result<(), SinkError> {
+        let is_full = self.bytes + bytes as u64 + 2 > self.max_bytes;
+        let is_due = self.reopening.is_asked() || is_full;
+        if is_due && !is_still(&self.path, &self.file).unwrap_or(false) {
             *self = Self::open(&self.path, self.max_bytes)?;
         }
         Ok(())
@@ -102,4 +105,38 @@ impl DeadLetters {
 #[expect(clippy::disallowed_methods, reason = "it is shown, and decides nothing")]
 fn utc() -> String {
     humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn full_file_that_is_moved_away_is_made_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [path, moved] = ["lost.jsonl", "lost.jsonl.1"].map(|name| folder.path().join(name));
+        let mut letters = DeadLetters::open(&path, 300).expect("a file");
+        let message = Message {
+            stream: "north".into(),
+            id: "1".to_owned(),
+            body: format!("{:?}", "x".repeat(60)).into_bytes(),
+            topic: String::new(),
+            picture: None,
+        };
+        letters
+            .append(&message, "nothing listens")
+            .expect("there is room");
+        let full = letters
+            .append(&message, "nothing listens")
+            .expect_err("it is full");
+        assert!(full.contains("move it away"), "{full}");
+        fs::rename(&path, &moved).expect("moved");
+        letters
+            .append(&message, "nothing listens")
+            .expect("there is room again");
+        let lines = |path: &Path| fs::read_to_string(path).expect("text").lines().count();
+        assert_eq!((lines(&moved), lines(&path)), (1, 1));
+    }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use weir_flow::{Delivery, Notice, Settings, Sink, SinkError, SinkFactory, TrackEnd};
 
+use super::super::line_file::is_over;
 use super::super::recording::time_name;
 use super::super::target::{failed, io_failed};
 use super::columns::{Columns, Field};
@@ -82,8 +83,8 @@ struct Open {
 impl Table {
     /// Completes the file that is open where its time is over.
     fn on_time(&mut self, now_ms: u64) -> Result<(), SinkError> {
-        let is_over = |open: &Open| now_ms.saturating_sub(open.began_ms) >= self.options.rotate_ms;
-        if self.open.as_ref().is_some_and(is_over) {
+        let is_due = |open: &Open| is_over(open.began_ms, now_ms, self.options.rotate_ms);
+        if self.open.as_ref().is_some_and(is_due) {
             self.complete()?;
         }
         Ok(())
@@ -95,7 +96,9 @@ impl Table {
         if self.open.is_some() {
             return Ok(true);
         }
-        if self.retry_at_ms.is_some_and(|at| now_ms < at) {
+        // A wall clock that was set back does not make it wait longer.
+        let is_early = |at: u64| now_ms < at && at - now_ms <= RETRY_MS;
+        if self.retry_at_ms.is_some_and(is_early) {
             self.lost += 1;
             return Ok(false);
         }

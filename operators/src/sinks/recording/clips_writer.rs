@@ -29,6 +29,10 @@ const MAX_ENDED_EARLY: usize = 4_096;
 /// Incidents are known after their frames: as long before `before` is kept in memory.
 const DETECTION_MS: f64 = 15_000.0;
 
+/// Ticks, a second each, without a packet of a stream after which clips of incidents that are over are completed: a camera that was cut
+/// off may never send the rest, and one without a codec that is recorded sends none.
+const MAX_SILENT_TICKS: u32 = 30;
+
 /// Messages from the sink to the thread that writes.
 pub(super) enum ClipsMessage {
     Incident(Arc<str>, Box<Incident>),
@@ -78,6 +82,8 @@ struct Stream {
     format: Option<Arc<PacketFormat>>,
     ring: Ring,
     open: Vec<Clip>,
+    /// Ticks since the last packet.
+    silent_ticks: u32,
 }
 
 impl ClipsWriter {
@@ -113,6 +119,7 @@ impl ClipsWriter {
             format: None,
             ring: Ring::new(keep_ms, memory),
             open: Vec::new(),
+            silent_ticks: 0,
         })
     }
 
@@ -238,6 +245,20 @@ impl ClipsWriter {
         self.ended_early.insert(id);
     }
 
+    /// Completes the clips of streams without packets whose incidents are over.
+    fn close_silent(&mut self) {
+        let mut silent = Vec::new();
+        for stream in self.streams.values_mut() {
+            stream.silent_ticks = stream.silent_ticks.saturating_add(1);
+            if stream.silent_ticks >= MAX_SILENT_TICKS {
+                silent.extend(stream.open.extract_if(.., |clip| clip.span.end_ms.is_some()));
+            }
+        }
+        for clip in silent {
+            self.close(clip, ClipEnd::StreamEnded);
+        }
+    }
+
     fn close_all(&mut self, name: &Arc<str>) {
         let open = self
             .streams
@@ -267,6 +288,7 @@ impl Writer for ClipsWriter {
 
     fn on_packet(&mut self, name: &Arc<str>, packet: &Packet) {
         let stream = self.stream(name);
+        stream.silent_ticks = 0;
         stream.ring.push(packet);
         let Some(format) = stream.format.clone() else {
             return;
@@ -322,6 +344,7 @@ impl Writer for ClipsWriter {
     }
 
     fn on_tick(&mut self) {
+        self.close_silent();
         self.retain();
     }
 
@@ -332,5 +355,106 @@ impl Writer for ClipsWriter {
 
     fn folder(&self) -> PathBuf {
         self.places.base().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use weir_flow::PacketCodec;
+
+    use super::*;
+
+    fn incident(number: u64, phase: Phase) -> Incident {
+        Incident {
+            id: format!("north/gate/{number}").into(),
+            transform: "gate".into(),
+            kind: "zone",
+            phase,
+            track: Some(7),
+            class: Some("person".into()),
+            score: 0.9,
+            rect: None,
+            began_ms: 1_795_469_405_000 + number,
+            time_ms: 1_795_469_405_000 + number,
+            began_pts_ms: 0.0,
+            pts_ms: 0.0,
+            zones: Vec::new(),
+            values: Vec::new(),
+            attributes: Vec::new(),
+            best: None,
+        }
+    }
+
+    fn writer(folder: &Path, books: &Arc<Books>) -> ClipsWriter {
+        let places = Places::new(&folder.display().to_string(), &[]);
+        let lock = places.open().unwrap();
+        ClipsWriter::new(places, &Settings::default(), Arc::clone(books), lock)
+    }
+
+    fn descriptions(folder: &Path) -> usize {
+        let files = std::fs::read_dir(folder.join("north")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name());
+        names
+            .filter(|name| name.as_encoded_bytes().ends_with(b".json"))
+            .count()
+    }
+
+    #[test]
+    fn clips_of_a_camera_that_was_cut_off_are_completed() {
+        let folder = tempfile::tempdir().unwrap();
+        let books = Arc::<Books>::default();
+        let mut writer = writer(folder.path(), &books);
+        let north: Arc<str> = "north".into();
+        let format = PacketFormat {
+            codec: PacketCodec::H264,
+            extradata: Arc::new([]),
+            width: 64,
+            height: 48,
+            turn: None,
+            sample_aspect: None,
+            sound: None,
+        };
+        let packet = Packet {
+            data: Arc::from([0_u8; 4]),
+            pts_ms: 0.0,
+            dts_ms: 0.0,
+            duration_ms: 40.0,
+            key: false,
+            sound: false,
+            time_ms: 0,
+        };
+        writer.on_format(&north, &Arc::new(format));
+        writer.on_incident(&north, incident(1, Phase::Ended));
+        writer.on_incident(&north, incident(2, Phase::Began));
+        for _ in 0..2 {
+            (1..MAX_SILENT_TICKS).for_each(|_| writer.on_tick());
+            assert_eq!(descriptions(folder.path()), 0, "the camera may go on");
+            writer.on_packet(&north, &packet);
+        }
+        (0..MAX_SILENT_TICKS).for_each(|_| writer.on_tick());
+        assert_eq!(descriptions(folder.path()), 1, "an incident goes on");
+        writer.on_incident(&north, incident(2, Phase::Ended));
+        writer.on_tick();
+        assert_eq!(descriptions(folder.path()), 2);
+        assert_eq!(books.counts()["without_video"], 2);
+    }
+
+    #[test]
+    fn incidents_of_a_camera_without_packets_leave_no_clip_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let books = Arc::<Books>::default();
+        let mut writer = writer(folder.path(), &books);
+        let north: Arc<str> = "north".into();
+        for number in 0..3 {
+            writer.on_incident(&north, incident(number, Phase::Began));
+            (0..MAX_SILENT_TICKS).for_each(|_| writer.on_tick());
+            assert_eq!(writer.streams[&north].open.len(), 1);
+            writer.on_incident(&north, incident(number, Phase::Ended));
+            writer.on_tick();
+            assert!(writer.streams[&north].open.is_empty());
+        }
+        assert_eq!(books.counts()["without_video"], 3);
     }
 }

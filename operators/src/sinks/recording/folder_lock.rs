@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -10,15 +11,18 @@ use weir_flow::SinkError;
 use super::super::target::{failed, io_failed};
 use crate::files::lock;
 
-const NAME: &str = ".weir-recording.lock";
+pub(super) const NAME: &str = ".weir-recording.lock";
 
-/// Locked folders of this process: its sinks share them, such as an old and a new one during a reload.
-static HELD: Mutex<BTreeMap<PathBuf, Weak<File>>> = Mutex::new(BTreeMap::new());
+/// Locked folders of this process with their devices: its sinks share them, such as an old and a new one during a reload. Another disk
+/// that is mounted at a folder has a lock of its own.
+static HELD: Mutex<BTreeMap<(PathBuf, u64), Weak<File>>> = Mutex::new(BTreeMap::new());
 
 /// Locks a folder that is there for as long as the result is kept.
 pub(in super::super) fn hold(folder: &Path) -> Result<Arc<File>, SinkError> {
     let fail = |error: std::io::Error| io_failed(folder, &error);
-    let key = folder.canonicalize().map_err(fail)?;
+    let path = folder.canonicalize().map_err(fail)?;
+    let device = path.metadata().map_err(fail)?.dev();
+    let key = (path, device);
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(file) = held.get(&key).and_then(Weak::upgrade) {
         return Ok(file);
@@ -28,7 +32,7 @@ pub(in super::super) fn hold(folder: &Path) -> Result<Arc<File>, SinkError> {
         .create(true)
         .truncate(false)
         .write(true)
-        .open(key.join(NAME));
+        .open(key.0.join(NAME));
     let file = file.map_err(fail)?;
     if !lock(&file).map_err(fail)? {
         let reason = "another process records into this folder: stop it, or name another folder";

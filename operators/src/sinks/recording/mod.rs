@@ -15,6 +15,7 @@ mod folder_lock;
 mod free_space;
 mod hours;
 mod limits;
+mod mount;
 mod names;
 mod pattern;
 mod places;
@@ -24,15 +25,17 @@ mod recorder;
 mod retention;
 mod retention_clock;
 mod ring;
+mod unremoved;
 
 pub(super) use archive::KIND as ARCHIVE;
 pub(super) use clips::KIND as CLIPS;
 pub use find::{ClipOf, clip_start_ms, has_clip, open_clip, pin_clip};
 pub(super) use folder_lock::hold as hold_folder;
 pub(super) use hours::faults as hours_faults;
-pub(super) use names::stem as time_name;
+pub(super) use names::{stem as time_name, time_ms as time_of_name};
 pub use pattern::recordings_overlap;
 pub use playback::{
     ArchiveReader, Export, ExportError, Listing, MAX_EXPORT_MS, MAX_LISTED, Segment, SegmentCache,
     SegmentFile, SegmentName,
 };
+pub(super) use retention_clock::{RetentionClock, clocks};

@@ -64,7 +64,8 @@ pub(super) fn unfinished(path: &Path) -> Option<&Path> {
     recorded(Path::new(whole)).map(|_| Path::new(whole))
 }
 
-fn time_ms(stem: &str) -> Option<u64> {
+/// The time in a name without extension, in milliseconds since 1970 (UTC).
+pub(in super::super) fn time_ms(stem: &str) -> Option<u64> {
     let time = stem.get(..TIME_LENGTH)?;
     if !matches!(stem.as_bytes().get(TIME_LENGTH), None | Some(b'-')) || !time.is_ascii() {
         return None;

@@ -10,9 +10,11 @@ use std::time::Instant;
 use super::descriptions;
 use super::free_space::{OldestOfFolder, Space, space};
 use super::limits::Limits;
+use super::mount::Mount;
 use super::names::{self, Form};
 use super::pattern;
 use super::retention_clock::{RetentionClock, clocks};
+use super::unremoved::{Unremoved, is_pinned};
 use crate::media::{Leftover, settle_leftover};
 
 /// Folders below the base that are looked into.
@@ -44,7 +46,11 @@ pub(super) struct Retention {
     /// Folders of streams that the sink has: the newest recording in each stays.
     current: BTreeSet<PathBuf>,
     base: PathBuf,
+    /// Pattern of the folders of streams below the base.
+    pattern: PathBuf,
+    mount: Mount,
     bytes: u64,
+    unremoved: Unremoved,
 }
 
 #[derive(Debug, Clone)]
@@ -95,7 +101,10 @@ impl Retention {
             folders: BTreeMap::new(),
             current: BTreeSet::new(),
             base: PathBuf::new(),
+            pattern: PathBuf::new(),
+            mount: Mount::default(),
             bytes: 0,
+            unremoved: Unremoved::default(),
         }
     }
 
@@ -112,13 +121,31 @@ impl Retention {
     /// Takes in what earlier runs left in the folders of a pattern below `base`: complete recordings, and `.part` files, which are
     /// completed or removed.
     pub(super) fn scan(&mut self, base: &Path, pattern: &Path) -> Found {
-        let mut found = Found::default();
-        self.base = base.to_owned();
+        let mut found = Some(Found::default());
+        (self.base, self.pattern) = (base.to_owned(), pattern.to_owned());
+        self.mount.has_changed(base);
         self.scan_folder(base, pattern, 0, &mut found);
-        found
+        found.unwrap_or_default()
     }
 
-    fn scan_folder(&mut self, folder: &Path, pattern: &Path, depth: usize, found: &mut Found) {
+    /// Another disk is at the base, such as one of a server that was away at the start: its recordings take the place of those before.
+    /// Its `.part` files stay, since they may be those of this run.
+    fn look_at_mount(&mut self, now_ms: i64) {
+        let Some(found) = self.mount.look_at(&self.base, now_ms) else {
+            return;
+        };
+        self.recordings.clear();
+        self.times.clear();
+        self.folders.clear();
+        (self.bytes, self.unremoved) = (0, Unremoved::default());
+        if found.is_locked {
+            let (base, pattern) = (self.base.clone(), self.pattern.clone());
+            self.scan_folder(&base, &pattern, 0, &mut None);
+        }
+    }
+
+    /// Without `found`, `.part` files stay.
+    fn scan_folder(&mut self, folder: &Path, pattern: &Path, depth: usize, found: &mut Option<Found>) {
         let is_own = pattern::has(pattern, folder) || self.current.contains(folder);
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.flatten() {
@@ -134,14 +161,14 @@ impl Retention {
         }
     }
 
-    fn take_in(&mut self, path: &Path, found: &mut Found) {
+    fn take_in(&mut self, path: &Path, found: &mut Option<Found>) {
         let Some(whole) = names::unfinished(path) else {
             self.take(path, true);
             return;
         };
-        if names::form(whole) != Some(self.form) {
+        let Some(found) = found.as_mut().filter(|_| names::form(whole) == Some(self.form)) else {
             return;
-        }
+        };
         match settle_leftover(path, whole) {
             Leftover::Completed(path) => {
                 found.completed += 1;
@@ -201,12 +228,13 @@ impl Retention {
     /// Looks at both clocks, then removes as [`Self::apply`] and [`Self::free_up`].
     pub(super) fn step(&mut self, open_bytes: u64) -> u64 {
         let (wall_ms, now_ms) = clocks(self.start);
+        self.look_at_mount(now_ms);
         self.pinned_due = 0;
         let removed = self.apply(wall_ms, now_ms, open_bytes);
         let (freed, lacking) = self.free_up();
         let is_over = self.bytes + open_bytes > self.limits.max_bytes || lacking > freed.bytes;
         self.report_pins(is_over);
-        removed + freed.files
+        removed + freed.files + self.retry(now_ms)
     }
 
     /// Removes recordings that are too old, or too much while so many bytes are being written; says how many files it removed.
@@ -322,7 +350,7 @@ impl Retention {
     }
 
     fn remove_by(&mut self, max: usize, verdict: impl Fn(u64, i64, &Recording) -> Verdict) -> Removed {
-        let (due, pinned) = self.due(max, verdict);
+        let (due, pinned) = self.due(max.min(self.unremoved.room()), verdict);
         self.pinned_due = self.pinned_due.max(pinned);
         let mut removed = Removed::default();
         for key in due {
@@ -331,7 +359,7 @@ impl Retention {
                 removed.bytes += recording.bytes;
             }
             self.times.remove(&key.1);
-            removed.files += remove(&key.1);
+            removed.files += self.unremoved.remove(&key.1, self.clock.now_ms());
             let folder = folder_of(&key.1);
             if let Some(count) = self.folders.get_mut(&folder) {
                 *count = count.saturating_sub(1);
@@ -339,6 +367,13 @@ impl Retention {
             self.tidy(&folder);
         }
         removed
+    }
+
+    /// Removes what could not be removed before; says how many files that were.
+    fn retry(&mut self, now_ms: i64) -> u64 {
+        let (files, gone) = self.unremoved.retry(now_ms);
+        gone.iter().for_each(|stem| self.tidy(&folder_of(stem)));
+        files
     }
 
     /// Removes the folder of a stream that is no more, and empty folders above it, up to the base.
@@ -376,34 +411,8 @@ struct Removed {
     bytes: u64,
 }
 
-/// Whether the file that pins a recording is beside it.
-fn is_pinned(stem: &Path) -> bool {
-    let mut pin = stem.as_os_str().to_owned();
-    pin.push(".mp4.pinned");
-    fs::symlink_metadata(pin).is_ok()
-}
-
 fn folder_of(stem: &Path) -> PathBuf {
     stem.parent().unwrap_or(Path::new("")).to_owned()
-}
-
-/// Removes a recording with what stands beside it; says how many files that were.
-fn remove(stem: &Path) -> u64 {
-    let mut removed = 0;
-    for extension in ["mp4", "jpg", "json", "clip"] {
-        let mut path = stem.as_os_str().to_owned();
-        path.push(format!(".{extension}"));
-        match fs::remove_file(&path) {
-            Ok(()) => removed += 1,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(
-                "{} cannot be removed: {}",
-                Path::new(&path).display(),
-                weir_files::io_reason(&error)
-            ),
-        }
-    }
-    removed
 }
 
 #[cfg(test)]
@@ -565,6 +574,36 @@ mod tests {
         assert!(south.exists(), "a recording is in it");
         assert_eq!(all.recycle(50), 1);
         assert_eq!(names(folder.path()), ["north", "other"]);
+    }
+
+    #[test]
+    fn what_could_not_be_removed_goes_later_with_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let north = folder.path().join("north");
+        clips(&north, 1..=1, "person");
+        let mut all = retention(1.0, 1e9);
+        all.scan(folder.path(), &folder.path().join("{stream}"));
+        // A folder is not removed as a file is.
+        let video = north.join(format!("{}.mp4", super::names::stem(DAY_MS, &["gate"])));
+        fs::remove_file(&video).unwrap();
+        fs::create_dir(&video).unwrap();
+        assert_eq!(all.recycle(1), 1, "its description");
+        assert_eq!((all.retry(0), north.exists()), (0, true));
+        fs::remove_dir(&video).unwrap();
+        assert_eq!((all.retry(i64::MAX), north.exists()), (0, false));
+    }
+
+    #[test]
+    fn recordings_of_a_disk_that_is_mounted_later_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = retention(1e9, 60.0);
+        all.mount.look = |_| Some(1);
+        all.scan(folder.path(), &folder.path().join("{stream}"));
+        let north = folder.path().join("north");
+        clips(&north, 1..=3, "person");
+        assert_eq!((all.step(0), videos(&north)), (0, 3), "nothing is known of them");
+        all.mount.look = |_| Some(2);
+        assert_eq!((all.step(0), videos(&north)), (6, 0));
     }
 
     #[test]

@@ -14,7 +14,7 @@ const TOLERANCE_MS: i64 = 2_000;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RetentionClock {
+pub(in super::super) struct RetentionClock {
     /// Wall time minus monotonic time, as it is believed.
     offset_ms: i64,
     /// An offset that is not believed yet, and the monotonic time at which it was first seen.
@@ -25,7 +25,7 @@ pub(super) struct RetentionClock {
 
 impl RetentionClock {
     /// `wall_ms` after 1970 (UTC), at `now_ms` of the monotonic clock.
-    pub(super) fn new(wall_ms: i64, now_ms: i64) -> Self {
+    pub(in super::super) fn new(wall_ms: i64, now_ms: i64) -> Self {
         Self {
             offset_ms: wall_ms - now_ms,
             candidate: Some((wall_ms - now_ms, now_ms)),
@@ -35,7 +35,7 @@ impl RetentionClock {
     }
 
     /// Takes both clocks in; true if dates mean other ages from now on.
-    pub(super) fn observe(&mut self, wall_ms: i64, now_ms: i64) -> bool {
+    pub(in super::super) fn observe(&mut self, wall_ms: i64, now_ms: i64) -> bool {
         self.now_ms = now_ms;
         let offset_ms = wall_ms - now_ms;
         if self.is_settled && (offset_ms - self.offset_ms).abs() <= TOLERANCE_MS {
@@ -56,7 +56,7 @@ impl RetentionClock {
                 }
                 if self.is_settled {
                     tracing::warn!(
-                        "the wall clock has kept its new time: recordings are dated by it from now on"
+                        "the wall clock has kept its new time: what is stored is dated by it from now on"
                     );
                 }
                 self.offset_ms = offset_ms;
@@ -67,7 +67,7 @@ impl RetentionClock {
             candidate => {
                 if candidate.is_none() {
                     tracing::warn!(
-                        "the wall clock jumped by {} s: no recording is removed because of that until the new time has held \
+                        "the wall clock jumped by {} s: nothing that is stored is removed because of that until the new time has held \
                          for {} minutes",
                         (offset_ms - self.offset_ms) / 1000,
                         JUMP_HOLD_MS / 60_000
@@ -80,17 +80,17 @@ impl RetentionClock {
     }
 
     /// Monotonic time of the last look, in milliseconds.
-    pub(super) const fn now_ms(&self) -> i64 {
+    pub(in super::super) const fn now_ms(&self) -> i64 {
         self.now_ms
     }
 
     /// Whether dates of files are believed.
-    pub(super) const fn is_settled(&self) -> bool {
+    pub(in super::super) const fn is_settled(&self) -> bool {
         self.is_settled
     }
 
     /// Monotonic time of a date; a date in the future is now.
-    pub(super) fn monotonic(&self, date_ms: u64) -> i64 {
+    pub(in super::super) fn monotonic(&self, date_ms: u64) -> i64 {
         let date_ms = i64::try_from(date_ms).unwrap_or(i64::MAX);
         date_ms.saturating_sub(self.offset_ms).min(self.now_ms)
     }
@@ -98,7 +98,7 @@ impl RetentionClock {
 
 /// The wall clock in milliseconds since 1970 (UTC), and the monotonic one in milliseconds since `start`.
 #[expect(clippy::disallowed_methods, reason = "dates of files are of the wall clock")]
-pub(super) fn clocks(start: Instant) -> (i64, i64) {
+pub(in super::super) fn clocks(start: Instant) -> (i64, i64) {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 2);
     (ms(wall), ms(start.elapsed()))

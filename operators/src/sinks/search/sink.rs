@@ -209,7 +209,9 @@ impl SearchSink {
 
     /// True if the disk failed a moment ago, so that it is not tried again yet.
     fn waits(&self, now_ms: u64) -> bool {
-        self.outage.is_some() && now_ms < self.retry_at_ms
+        // A wall clock that was set back does not make it wait longer.
+        let is_early = now_ms < self.retry_at_ms && self.retry_at_ms - now_ms <= RETRY_MS;
+        self.outage.is_some() && is_early
     }
 
     fn store(&mut self, open: OpenTrack, now_ms: u64) -> Result<Option<RowPlace>, SinkError> {

@@ -5,12 +5,14 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use weir_flow::SinkError;
 
-use super::super::recording::hold_folder;
+use super::super::line_file::is_over;
+use super::super::recording::{RetentionClock, clocks, hold_folder, time_of_name};
 use super::super::target::io_failed;
 use super::row::{MAX_DIMENSIONS, MAX_PICTURE_BYTES, MAX_TEXT_BYTES, Row, TrackRecord, hash};
 use super::segment::{self, Parts, RowPlace, VectorModel, Writer};
@@ -52,6 +54,8 @@ pub(super) struct Store {
     complete: Vec<Complete>,
     open: Option<Writer>,
     appended: u64,
+    start: Instant,
+    clock: RetentionClock,
     /// Holds the lock of the folder.
     _lock: Arc<File>,
 }
@@ -86,16 +90,25 @@ impl Store {
             stems.pop();
         }
         let complete = stems.into_iter().map(|stem| {
-            let parts = Parts::open(folder, &stem)?;
+            let last_ms = match Parts::open(folder, &stem)? {
+                Some(parts) => parts.last_ms()?,
+                // Of another version: it is as old as its name.
+                None => time_of_name(&stem).unwrap_or(0),
+            };
             Ok(Complete {
                 bytes: segment::bytes(folder, &stem),
-                last_ms: parts.map_or(Ok(0), |parts| parts.last_ms())?,
+                last_ms,
                 stem,
             })
         });
+        #[expect(clippy::disallowed_methods, reason = "ages of tracks are real time")]
+        let start = Instant::now();
+        let (wall_ms, started_ms) = clocks(start);
         Ok(Self {
             folder: folder.to_owned(),
             limits,
+            start,
+            clock: RetentionClock::new(wall_ms, started_ms),
             model,
             complete: complete.collect::<io::Result<_>>().map_err(fail)?,
             open,
@@ -109,15 +122,25 @@ impl Store {
     /// # Errors
     /// Those of the disk; the track is not stored then.
     pub(super) fn append(&mut self, track: NewTrack<'_>, now_ms: u64) -> io::Result<RowPlace> {
+        self.append_at(track, now_ms, clocks(self.start))
+    }
+
+    /// As [`Store::append`], at these times of the wall clock and of the monotonic one, in milliseconds.
+    pub(super) fn append_at(
+        &mut self,
+        track: NewTrack<'_>,
+        now_ms: u64,
+        clocks: (i64, i64),
+    ) -> io::Result<RowPlace> {
         let is_full = |open: &Writer| {
             open.rows() >= MAX_ROWS
                 || open.bytes() >= (self.limits.max_bytes / SEGMENTS).max(MIN_SEGMENT_BYTES)
-                || now_ms.saturating_sub(open.began_ms) >= self.limits.keep_ms / SEGMENTS
+                || is_over(open.began_ms, now_ms, self.limits.keep_ms / SEGMENTS)
         };
         if self.open.as_ref().is_some_and(is_full) {
             self.complete_segment()?;
         }
-        self.tidy(now_ms)?;
+        self.tidy(clocks)?;
         let record = track.record.bounded();
         let text = serde_json::to_vec(&record)?;
         let vector = track.vector.filter(|vector| vector.len() <= MAX_DIMENSIONS);
@@ -166,17 +189,23 @@ impl Store {
         open.sync()
     }
 
-    /// Removes the oldest segments until the bounds hold.
-    fn tidy(&mut self, now_ms: u64) -> io::Result<()> {
-        while let Some(oldest) = self.complete.first() {
-            let is_old = now_ms.saturating_sub(oldest.last_ms) > self.limits.keep_ms;
-            if !is_old && self.bytes() <= self.limits.max_bytes && self.complete.len() < MAX_SEGMENTS {
-                break;
-            }
-            segment::remove(&self.folder, &oldest.stem)?;
-            self.complete.remove(0);
+    /// Removes the oldest segments until the bounds hold. A wall clock that jumps removes none before the jump has held.
+    fn tidy(&mut self, (wall_ms, now_ms): (i64, i64)) -> io::Result<()> {
+        self.clock.observe(wall_ms, now_ms);
+        loop {
+            let is_old = |segment: &Complete| {
+                let age_ms = now_ms.saturating_sub(self.clock.monotonic(segment.last_ms));
+                self.clock.is_settled()
+                    && u64::try_from(age_ms).is_ok_and(|age_ms| age_ms > self.limits.keep_ms)
+            };
+            let is_beyond = self.bytes() > self.limits.max_bytes || self.complete.len() >= MAX_SEGMENTS;
+            // A segment that was written while the clock was ahead is old later than those after it.
+            let due = self.complete.iter().position(is_old);
+            let due = due.or_else(|| (is_beyond && !self.complete.is_empty()).then_some(0));
+            let Some(due) = due else { return Ok(()) };
+            segment::remove(&self.folder, &self.complete[due].stem)?;
+            self.complete.remove(due);
         }
-        Ok(())
     }
 
     /// Bytes of all segments.

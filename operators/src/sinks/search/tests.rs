@@ -61,7 +61,8 @@ fn add(store: &mut Store, record: TrackRecord, vector: Option<&[f32]>, picture: 
         picture,
         before: None,
     };
-    store.append(track, now_ms).unwrap();
+    let clock_ms = i64::try_from(now_ms).unwrap();
+    store.append_at(track, now_ms, (clock_ms, clock_ms)).unwrap();
 }
 
 fn found(reader: &SearchReader, by: SearchBy<'_>) -> Vec<u64> {
@@ -291,6 +292,70 @@ fn oldest_tracks_are_removed_by_size_and_by_age() {
     assert_eq!(found(&reader, SearchBy::Time)[0], 301);
     assert!(found(&reader, SearchBy::Time).iter().all(|track| *track >= 300));
     assert!(folder.path().join("notes.rows").exists());
+}
+
+#[test]
+fn jump_of_the_wall_clock_removes_nothing_until_it_has_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        max_bytes: 1 << 30,
+        keep_ms: 160_000,
+    };
+    let mut store = Store::open(folder.path(), limits, None).unwrap();
+    let mut add_at = |track: u64, wall_ms: u64, now_ms: i64| {
+        let track = NewTrack {
+            record: record("north", track, wall_ms, ""),
+            vector: None,
+            picture: b"",
+            before: None,
+        };
+        let wall = i64::try_from(wall_ms).unwrap();
+        store.append_at(track, wall_ms, (wall, now_ms)).unwrap();
+    };
+    let year_ms = 365 * 24 * 3_600_000;
+    // The clock is settled after ten seconds.
+    add_at(1, year_ms, 0);
+    add_at(2, year_ms + 12_000, 12_000);
+    // A year ahead, and back again.
+    add_at(3, 2 * year_ms, 20_000);
+    add_at(4, year_ms + 30_000, 30_000);
+    let reader = SearchReader::new(folder.path());
+    let kept = |expected: &[u64]| {
+        let found: BTreeSet<u64> = found(&reader, SearchBy::Time).into_iter().collect();
+        assert_eq!(found, expected.iter().copied().collect::<BTreeSet<u64>>());
+    };
+    kept(&[1, 2, 3, 4]);
+    // What is too old goes, also behind the track of the year ahead.
+    add_at(5, year_ms + 500_000, 500_000);
+    kept(&[3, 5]);
+}
+
+#[test]
+fn segment_of_another_version_stays_for_its_age() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        max_bytes: 1 << 30,
+        keep_ms: 160_000,
+    };
+    let first_ms = 1_000_000_000;
+    let mut store = Store::open(folder.path(), limits, None).unwrap();
+    add(&mut store, record("north", 1, first_ms, ""), None, b"");
+    drop(store);
+    let stem = segment::stems(folder.path()).unwrap().remove(0);
+    let texts = folder.path().join(format!("{stem}.texts"));
+    let text = fs::read_to_string(&texts).unwrap();
+    fs::write(&texts, text.replacen("\"version\":1", "\"version\":2", 1)).unwrap();
+    let mut store = Store::open(folder.path(), limits, None).unwrap();
+    for (after_ms, is_there) in [(1_000, true), (20_000, true), (40_000, true), (200_000, false)] {
+        add(
+            &mut store,
+            record("north", after_ms, first_ms + after_ms, ""),
+            None,
+            b"",
+        );
+        let stems = segment::stems(folder.path()).unwrap();
+        assert_eq!(stems.contains(&stem), is_there, "{after_ms}");
+    }
 }
 
 /// Makes the texts of a segment that begins at a time fail, as on a full disk.

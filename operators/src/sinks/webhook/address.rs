@@ -1,15 +1,31 @@
 //! Addresses of web servers, of which messages show the host alone: the path may hold a token.
 
-use weir_flow::{KeyFault, Settings, SinkError};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use weir_flow::{KeyFault, Settings, SinkError, percent_decoded, split_login};
 
 use super::super::secret::{Hidden, secret};
 use super::form::fault;
 use super::preset::{Account, Preset};
 
+/// Scheme of user and password in a header.
+const BASIC: &str = "Basic ";
+
+/// Value of the header `Authorization` for user and password as an address has them, where both are percent-encoded (RFC 3986, 3.2.1;
+/// RFC 7617).
+fn basic(login: &str) -> String {
+    let (name, password) = login.split_once(':').unwrap_or((login, ""));
+    let pair = [percent_decoded(name), b":".to_vec(), percent_decoded(password)];
+    format!("{BASIC}{}", BASE64_STANDARD.encode(pair.concat()))
+}
+
 /// Address of a web server.
 #[derive(Debug, Clone)]
 pub(in crate::sinks) struct Address {
     url: String,
+    /// The address without user and password.
+    place: String,
+    /// Value of the header `Authorization` for the user and the password in the address.
+    login: Option<String>,
     /// Scheme, host and port.
     pub(in crate::sinks) shown: String,
 }
@@ -26,19 +42,27 @@ impl Address {
             Some(format!("{}://{host}{port}", uri.scheme_str()?))
         });
         let shown = place.ok_or("it is no address of a web server: it begins with http:// or https://")?;
+        let (login, place) = split_login(url).unwrap_or_else(|| (None, url.to_owned()));
         Ok(Self {
             url: url.to_owned(),
+            place,
+            login: login.filter(|login| !login.is_empty()).map(basic),
             shown,
         })
     }
 
-    /// The address with the end of a path.
+    /// The address with the end of a path, without user and password.
     pub(in crate::sinks) fn with(&self, path: &str) -> String {
         if path.is_empty() {
-            self.url.clone()
+            self.place.clone()
         } else {
-            format!("{}{path}", self.url.trim_end_matches('/'))
+            format!("{}{path}", self.place.trim_end_matches('/'))
         }
+    }
+
+    /// Value of the header `Authorization` for the user and the password in the address; `None` if it has no user.
+    pub(in crate::sinks) fn login(&self) -> Option<&str> {
+        self.login.as_deref()
     }
 
     pub(in crate::sinks) fn is_encrypted(&self) -> bool {
@@ -55,7 +79,12 @@ impl Address {
         let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
         // A short part of a path may be a word of a message.
         let parts = path.split(['/', '?', '&', '=']).filter(|part| part.len() >= 8);
-        let all = [self.url.as_str(), path, user].into_iter().chain(parts);
+        let login = self.login.as_deref();
+        let encoded = login.and_then(|login| login.strip_prefix(BASIC));
+        let all = [self.url.as_str(), path, user]
+            .into_iter()
+            .chain(encoded)
+            .chain(parts);
         all.map(str::to_owned).collect()
     }
 }
@@ -217,7 +246,29 @@ mod tests {
         }
         assert_eq!(
             receiver.address.with("/bot1/sendPhoto"),
-            "https://me:passwd@api.example:8443/base/bot1/sendPhoto"
+            "https://api.example:8443/base/bot1/sendPhoto"
         );
+    }
+
+    #[test]
+    fn user_and_password_of_an_address_are_decoded_for_the_header() {
+        let login = |url: &str| {
+            let address = Address::parsed(url).expect("an address");
+            (address.with(""), address.login().map(str::to_owned))
+        };
+        let place = "https://host:8443/hook?a=b".to_owned();
+        // RFC 7617 has the second one as its example.
+        for (written, expected) in [
+            ("me:p%40ss%2F1", "Basic bWU6cEBzcy8x"),
+            ("Aladdin:open%20sesame", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+            ("me:a:b", "Basic bWU6YTpi"),
+            ("me", "Basic bWU6"),
+            ("me:100%", "Basic bWU6MTAwJQ=="),
+        ] {
+            let url = format!("https://{written}@host:8443/hook?a=b");
+            assert_eq!(login(&url), (place.clone(), Some(expected.to_owned())), "{url}");
+        }
+        assert_eq!(login(&place), (place.clone(), None));
+        assert_eq!(login("http://host/@me:x"), ("http://host/@me:x".to_owned(), None));
     }
 }

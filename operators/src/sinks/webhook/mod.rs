@@ -30,7 +30,6 @@ use self::signature::Signer;
 use super::event_sink::EventSink;
 use super::outbox::Outbox;
 use super::outbox_keys::outbox_options;
-use super::secret::secret;
 use super::{SinkKind, alarm_keys};
 
 pub(super) const KIND: SinkKind = SinkKind {
@@ -86,17 +85,7 @@ struct WebhookFactory(Settings);
 impl WebhookFactory {
     /// The sender of requests. It contacts nothing before the first event.
     fn transport(&self) -> Result<HttpTransport, SinkError> {
-        let settings = &self.0;
-        let receiver = Receiver::open(settings)?;
-        let encryption = request::checked_tls(&receiver.address, settings)?;
-        let secret = secret(settings, "secret", "secret_file")?;
-        let signer = secret.map(|secret| Signer::new(&secret, is_standard(settings)));
-        let signer = signer.transpose().map_err(|reason| SinkError {
-            target: "to a webhook".to_owned(),
-            reason: reason.to_owned(),
-        })?;
-        let form = Form::read(settings, &mut Vec::new());
-        Ok(HttpTransport::new(receiver, form, signer, encryption, settings))
+        HttpTransport::new(Form::read(&self.0, &mut Vec::new()), &self.0)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
@@ -9,11 +10,14 @@ use ureq::{Agent, Timeout};
 use weir_flow::{Settings, SinkError};
 
 use super::super::outbox::{Message, Outcome, Transport};
+use super::super::renewed::Renewed;
+use super::super::secret::secret;
 use super::super::tls;
 use super::address::{Address, Receiver};
 use super::answer::Answer;
 use super::encoding::identifier;
 use super::form::{Form, Prepared};
+use super::is_standard;
 use super::signature::Signer;
 
 /// Bytes of an answer that are read; the connection is closed on longer ones.
@@ -86,34 +90,64 @@ pub(in crate::sinks) fn read(
     })
 }
 
-pub(super) struct HttpTransport {
+/// Receiver, signature and client, by keys and their files.
+struct Access {
     agent: Agent,
     receiver: Receiver,
-    form: Form,
     signer: Option<Signer>,
 }
 
-impl HttpTransport {
-    pub(super) fn new(
-        receiver: Receiver,
-        form: Form,
-        signer: Option<Signer>,
-        encryption: Option<TlsConfig>,
-        settings: &Settings,
-    ) -> Self {
+impl Access {
+    fn read(settings: &Settings) -> Result<Self, SinkError> {
+        let receiver = Receiver::open(settings)?;
+        let encryption = checked_tls(&receiver.address, settings)?;
+        let secret = secret(settings, "secret", "secret_file")?;
+        let signer = secret.map(|secret| Signer::new(&secret, is_standard(settings)));
+        let signer = signer.transpose().map_err(|reason| SinkError {
+            target: "to a webhook".to_owned(),
+            reason: reason.to_owned(),
+        })?;
         let timeout = Duration::from_secs_f64(settings.number("timeout", 5.0));
-        Self {
+        Ok(Self {
             agent: agent(timeout, encryption),
             receiver,
-            form,
             signer,
-        }
+        })
+    }
+}
+
+pub(super) struct HttpTransport {
+    access: Arc<Access>,
+    renewed: Renewed<Arc<Access>>,
+    form: Form,
+}
+
+impl HttpTransport {
+    /// # Errors
+    /// A file cannot be read, or holds something else.
+    pub(super) fn new(form: Form, settings: &Settings) -> Result<Self, SinkError> {
+        let renewed = Renewed::new(settings, |settings| Access::read(settings).map(Arc::new))?;
+        Ok(Self {
+            access: renewed.get(),
+            renewed,
+            form,
+        })
     }
 
     fn send(&self, id: &str, prepared: &Prepared) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
-        let mut request = self.agent.post(self.receiver.address.with(&prepared.path));
+        let Access {
+            agent,
+            receiver,
+            signer,
+        } = &*self.access;
+        let mut request = agent.post(receiver.address.with(&prepared.path));
         for (name, value) in &prepared.headers {
             request = request.header(name, value);
+        }
+        let mut names = prepared.headers.iter().map(|(name, _)| name);
+        let is_named = names.any(|name| name.eq_ignore_ascii_case("authorization"));
+        if let Some(login) = receiver.address.login().filter(|_| !is_named) {
+            request = request.header("Authorization", login);
         }
         // Services for phones have no use for these.
         if !self.form.is_preset() {
@@ -121,8 +155,10 @@ impl HttpTransport {
             request = request
                 .header("X-Weir-Event", &id)
                 .header("X-Weir-Timestamp", now.to_string());
-            let signer = self.signer.iter();
-            for (name, value) in signer.flat_map(|signer| signer.headers(&id, now, &prepared.body)) {
+            let headers = signer
+                .iter()
+                .flat_map(|signer| signer.headers(&id, now, &prepared.body));
+            for (name, value) in headers {
                 request = request.header(name, value);
             }
         }
@@ -132,8 +168,10 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn attempt(&mut self, message: &Message) -> Outcome {
-        let said = |reason: &str| self.receiver.said(reason);
-        let prepared = match self.form.prepare(&self.receiver.account, message) {
+        self.access = self.renewed.get();
+        let receiver = &self.access.receiver;
+        let said = |reason: &str| receiver.said(reason);
+        let prepared = match self.form.prepare(&receiver.account, message) {
             Ok(prepared) => prepared,
             // It would be the same again.
             Err(reason) => return Outcome::Refused(said(&reason)),
@@ -206,8 +244,7 @@ mod tests {
             let keys = [("timeout", Value::Number(0.5)), ("url", Value::Text(url))];
             let settings = Settings(keys.map(|(key, value)| (key.to_owned(), value)).into());
             let form = Form::read(&settings, &mut Vec::new());
-            let receiver = Receiver::open(&settings).unwrap();
-            let mut transport = HttpTransport::new(receiver, form, None, None, &settings);
+            let mut transport = HttpTransport::new(form, &settings).unwrap();
             let message = Message {
                 stream: "s".into(),
                 topic: String::new(),

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use super::fragments::{Fragments, Run};
 use super::header::Header;
 use super::index::{ExportTrack, head};
-use super::segments::{ArchiveReader, SegmentCache, SegmentName, in_range};
+use super::segments::{ArchiveReader, SegmentCache, SegmentName, Unreadable, covered_until, in_range};
 
 /// Longest range of an export in milliseconds: six hours.
 pub const MAX_EXPORT_MS: u64 = 6 * 3_600_000;
@@ -83,6 +83,8 @@ struct Plan {
     samples: usize,
     /// Time of the first sample, in milliseconds since 1970.
     origin_ms: Option<u64>,
+    /// End of the last segment by the clock of this machine, in milliseconds since 1970.
+    covered_ms: u64,
 }
 
 /// Place of a segment in an export.
@@ -139,21 +141,21 @@ impl ArchiveReader {
     /// Returns begin and end of the segment that is nearest to a time.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// None of the files can be read.
     pub fn nearest(&self, names: &[SegmentName], at_ms: u64) -> io::Result<Option<(u64, u64)>> {
         let next = names.partition_point(|name| name.start_ms <= at_ms);
         let cache = SegmentCache::default();
         let distance = |(start, end): (u64, u64)| start.saturating_sub(at_ms).max(at_ms.saturating_sub(end));
-        let mut nearest: Option<(u64, u64)> = None;
+        let (mut nearest, mut unreadable) = (None::<(u64, u64)>, Unreadable::default());
         for name in &names[next.saturating_sub(2)..names.len().min(next + 1)] {
-            if let Some(segment) = self.describe(name, &cache)? {
+            if let Some(segment) = unreadable.skip(name, self.describe(name, &cache))? {
                 let found = (segment.name.start_ms, segment.end_ms);
                 if nearest.is_none_or(|nearest| distance(found) <= distance(nearest)) {
                     nearest = Some(found);
                 }
             }
         }
-        Ok(nearest)
+        unreadable.unless_read(nearest, nearest.is_some())
     }
 }
 
@@ -210,16 +212,16 @@ impl Plan {
         self.match_tracks(&fragments.header, start_ms)?;
         let since_ms = start_ms.saturating_sub(*self.origin_ms.get_or_insert(start_ms));
         let length_ms = self.tracks[0].length_ms();
+        // The clock of the camera may run slow.
+        let continued_ms = self.covered_ms.saturating_add(MAX_JITTER_MS);
+        let is_continued = since_ms <= length_ms.saturating_add(MAX_JITTER_MS) || start_ms <= continued_ms;
+        self.covered_ms = covered_until(file, name.start_ms, end_ms)?;
         let entry = Entry {
             segment: self.segments.len(),
             skipped,
             scale,
             // It continues the segment before it, unless there is a gap between them.
-            shift_ms: if since_ms > length_ms.saturating_add(MAX_JITTER_MS) {
-                since_ms
-            } else {
-                length_ms
-            },
+            shift_ms: if is_continued { length_ms } else { since_ms },
         };
         self.segments.push(name.id.clone());
         for run in all {

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use rustix::fs::FileType;
 use weir_flow::Settings;
@@ -88,6 +89,10 @@ impl SegmentFile {
 /// Descriptions of files that were read, so that they are not read again.
 #[derive(Debug, Default)]
 pub struct SegmentCache(Mutex<BTreeMap<(PathBuf, u64), Description>>);
+
+/// Segments that cannot be read, as on a damaged part of a disk: they are left out. The first reason counts if no other was read.
+#[derive(Debug, Default)]
+pub(super) struct Unreadable(Option<io::Error>);
 
 /// Content of a segment.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,6 +195,11 @@ impl ArchiveReader {
     /// # Errors
     /// Its file cannot be read.
     pub fn describe(&self, name: &SegmentName, cache: &SegmentCache) -> io::Result<Option<Segment>> {
+        Ok(self.covered(name, cache)?.map(|(segment, _)| segment))
+    }
+
+    /// As [`Self::describe`], with its end [by the clock of this machine](covered_until).
+    fn covered(&self, name: &SegmentName, cache: &SegmentCache) -> io::Result<Option<(Segment, u64)>> {
         let Some(SegmentFile { file, unfinished }) = self.open(&name.id)? else {
             return Ok(None);
         };
@@ -209,8 +219,10 @@ impl ArchiveReader {
             mime,
             frame_ms,
         } = description;
-        Ok(Some(Segment {
-            end_ms: name.start_ms.saturating_add(duration_ms),
+        let end_ms = name.start_ms.saturating_add(duration_ms);
+        let covered_ms = covered_until(&file, name.start_ms, end_ms)?;
+        let segment = Segment {
+            end_ms,
             name: SegmentName {
                 unfinished,
                 ..name.clone()
@@ -218,7 +230,8 @@ impl ArchiveReader {
             bytes,
             mime,
             frame_ms,
-        }))
+        };
+        Ok(Some((segment, covered_ms)))
     }
 
     /// Returns the times of the first and the last picture; `None` if there is nothing to play.
@@ -226,35 +239,40 @@ impl ArchiveReader {
     /// # Errors
     /// As [`Self::names`] and [`Self::describe`].
     pub fn extent(&self, names: &[SegmentName], cache: &SegmentCache) -> io::Result<Option<(u64, u64)>> {
+        let mut unreadable = Unreadable::default();
         // One that was only begun is not the last.
         for last in names.iter().rev().take(2) {
-            if let (Some(first), Some(last)) = (names.first(), self.describe(last, cache)?) {
+            let last = unreadable.skip(last, self.describe(last, cache))?;
+            if let (Some(first), Some(last)) = (names.first(), last) {
                 return Ok(Some((first.start_ms, last.end_ms)));
             }
         }
-        Ok(None)
+        unreadable.unless_read(None, false)
     }
 
-    /// Describes the segments of a range, in milliseconds since 1970 (UTC).
+    /// Describes the segments of a range, in milliseconds since 1970 (UTC). Those that cannot be read are left out.
     ///
     /// # Errors
-    /// As [`Self::names`] and [`Self::describe`].
+    /// As [`Self::names`], and as [`Self::describe`] if no segment of the range can be read.
     pub fn list(&self, (from, to): (u64, u64), cache: &SegmentCache) -> io::Result<Listing> {
         let names = self.names()?;
         let mut wanted = names[in_range(&names, from, to)].iter();
         let mut listing = Listing::default();
         let mut covered_ms = from;
+        let mut unreadable = Unreadable::default();
         for name in wanted.by_ref().take(MAX_LISTED) {
-            let Some(segment) = self.describe(name, cache)? else {
+            let covered = unreadable.skip(name, self.covered(name, cache))?;
+            let Some((segment, until_ms)) = covered else {
                 continue;
             };
             if segment.end_ms <= from {
+                covered_ms = covered_ms.max(until_ms);
                 continue;
             }
             if name.start_ms >= covered_ms.saturating_add(MIN_GAP_MS) {
                 listing.gaps.push((covered_ms, name.start_ms));
             }
-            covered_ms = covered_ms.max(segment.end_ms);
+            covered_ms = covered_ms.max(until_ms);
             listing.segments.push(segment);
         }
         listing.next_ms = wanted.next().map(|name| name.start_ms);
@@ -262,7 +280,39 @@ impl ArchiveReader {
         if end_ms >= covered_ms.saturating_add(MIN_GAP_MS) {
             listing.gaps.push((covered_ms, end_ms));
         }
-        Ok(listing)
+        let is_read = !listing.segments.is_empty();
+        unreadable.unless_read(listing, is_read)
+    }
+}
+
+impl Unreadable {
+    /// Content of a segment; `None` if it alone cannot be read.
+    ///
+    /// # Errors
+    /// As many files are open as may be: no other can be read either.
+    pub(super) fn skip<T>(
+        &mut self,
+        name: &SegmentName,
+        read: io::Result<Option<T>>,
+    ) -> io::Result<Option<T>> {
+        match read {
+            Err(error) if weir_files::open_files_hint(&error).is_none() => {
+                if self.0.is_none() {
+                    tracing::warn!("segment {} cannot be read and is left out: {error}", name.id);
+                    self.0 = Some(error);
+                }
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    /// Returns `found`, or why nothing was read.
+    pub(super) fn unless_read<T>(self, found: T, is_read: bool) -> io::Result<T> {
+        match self.0 {
+            Some(error) if !is_read => Err(error),
+            _ => Ok(found),
+        }
     }
 }
 
@@ -307,6 +357,25 @@ pub(super) fn in_range(names: &[SegmentName], from: u64, to: u64) -> std::ops::R
         .saturating_sub(1);
     let end = names.partition_point(|name| name.start_ms < to);
     first.min(end)..end
+}
+
+/// End of a segment by the clock of this machine, in milliseconds since 1970 (UTC): the time of its file, which is when its last packet
+/// was read. It is later than the end of the video if the clock of the camera runs slow: some state 25 pictures a second and send 21.
+pub(super) fn covered_until(file: &File, start_ms: u64, end_ms: u64) -> io::Result<u64> {
+    let modified = file.metadata()?.modified().ok();
+    let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+    let modified_ms = since.and_then(|since| u64::try_from(since.as_millis()).ok());
+    Ok(believed_end(start_ms, end_ms, modified_ms.unwrap_or(0)))
+}
+
+/// The time of a file, if it is that of a recording: a file that was copied may have any.
+fn believed_end(start_ms: u64, end_ms: u64, modified_ms: u64) -> u64 {
+    let max_ms = end_ms.saturating_add(end_ms.saturating_sub(start_ms) / 2);
+    if (end_ms..=max_ms).contains(&modified_ms) {
+        modified_ms
+    } else {
+        end_ms
+    }
 }
 
 /// Reads the header and the last fragments of a file; `None` if nothing in it plays.
@@ -368,6 +437,36 @@ mod tests {
         ] {
             check(other, None);
         }
+    }
+
+    #[test]
+    fn the_time_of_a_file_is_believed_if_it_is_near_the_end_of_its_video() {
+        for (modified_ms, expected) in [(72, 72), (90, 90), (91, 60), (59, 60), (0, 60), (u64::MAX, 60)] {
+            let found = believed_end(1_000, 1_060, modified_ms.saturating_add(1_000));
+            assert_eq!(found, 1_000 + expected, "{modified_ms}");
+        }
+    }
+
+    #[test]
+    fn segments_that_cannot_be_read_are_left_out_unless_no_other_is_read() {
+        let name = SegmentName {
+            start_ms: 0,
+            id: "20261123T213005.123Z".to_owned(),
+            unfinished: false,
+        };
+        let failed = |errno| Err::<Option<u8>, _>(io::Error::from_raw_os_error(errno));
+        for is_read in [true, false] {
+            let mut unreadable = Unreadable::default();
+            assert_eq!(unreadable.skip(&name, Ok(Some(1))).unwrap(), Some(1));
+            for errno in [libc::EIO, libc::EACCES] {
+                assert_eq!(unreadable.skip(&name, failed(errno)).unwrap(), None);
+            }
+            assert!(unreadable.skip(&name, failed(libc::EMFILE)).is_err());
+            let found = unreadable.unless_read(1, is_read);
+            let found = found.map_err(|error| error.raw_os_error());
+            assert_eq!(found, if is_read { Ok(1) } else { Err(Some(libc::EIO)) });
+        }
+        assert_eq!(Unreadable::default().unless_read(1, false).unwrap(), 1);
     }
 
     #[test]
