@@ -11,6 +11,7 @@ mod critical_path;
 mod device;
 mod emulated;
 mod gate_node;
+mod gear_memory;
 mod gears_file;
 mod gpu_settings;
 mod graph;
@@ -22,7 +23,9 @@ mod python_node;
 mod queue_node;
 mod raw;
 mod render;
+mod replicas;
 mod settings;
+mod shift_file;
 mod slots;
 mod source_node;
 mod sources;
@@ -42,9 +45,10 @@ pub use critical_path::bare_execution;
 pub use device::{DeviceClass, DeviceNode, MemoryLimit, PrepareMode};
 pub use emulated::{EmulatedLoad, EmulatedStream, EmulatedStreamError};
 pub use gate_node::GateNode;
+pub use gear_memory::GearModels;
 pub use gears_file::{
-    CascadeStage, GearFile, GearsFile, ShiftFile, StageFile, cascade_stages, parse_gears, parse_gears_of,
-    read_gears,
+    CascadeStage, GearFile, GearsFile, ReplicaFile, StageFile, cascade_stages, gears_from, parse_gears,
+    parse_gears_of, read_gears,
 };
 pub use gpu_settings::{GpuPrecision, GpuProvider, GpuSettings};
 pub use graph::{
@@ -55,6 +59,8 @@ pub use model_servers::{ModelServers, ServerProtocol};
 pub use policy::read as read_policy;
 pub use python_node::PythonNode;
 pub use queue_node::QueueNode;
+pub use replicas::replica_profiles;
+pub use shift_file::{ShiftFile, ShiftMeasure};
 pub use slots::{GraphSlots, ModelSlot, SlotNode};
 pub use source_node::{Decoding, SourceMode, SourceNode};
 pub use sources::Sources;
@@ -145,7 +151,8 @@ impl Graph {
             )
         })?;
         let streams = streams.into_iter();
-        Ok(streams.map(|stream| stream.in_zone(self.timezone())).collect())
+        // Without a time zone of their own, their schedules are in that of the graph in force, which a reload changes.
+        Ok(streams.map(|stream| stream.in_zone(None)).collect())
     }
 }
 

@@ -72,8 +72,13 @@ pub fn read(entry: &Entry, diagnostics: &mut Diagnostics) -> Policy {
         &mut policy.booking_margin,
         fraction(&fields, "booking_margin", diagnostics),
     );
+    set(
+        &mut policy.replan,
+        fields.flag("replan", diagnostics).into_value(),
+    );
     for key in keys::policy_parts() {
         if let Some(entry) = fields.entry(key)
+            && !entry.node.is_unset()
             && let Some(given) = strategy(entry, diagnostics)
         {
             take(&mut policy, &given, key);
@@ -101,7 +106,8 @@ fn operations(fields: &Fields<'_>, diagnostics: &mut Diagnostics) -> Option<Queu
         };
         let Some(operation) = read else {
             let message = "`operations` has an entry that is no operation of planned queues";
-            let hint = "there are \"pull\", \"balance\", \"warm-start\" and \"reorder\"".to_owned();
+            let hint = "there are \"pull\", \"evict\", \"swap\", \"balance\", \"warm-start\" and \"reorder\""
+                .to_owned();
             diagnostics.add(word.at, message, Some(hint));
             return None;
         };
@@ -313,7 +319,12 @@ fn read_rule(keys: &[(&str, &Node)], at: usize, diagnostics: &mut Diagnostics) -
 /// A value as plain TOML; `None` where it was broken and reported.
 fn to_toml(node: &Node) -> Option<toml::Value> {
     Some(match &node.content {
-        Content::Text(text) => toml::Value::String(text.clone()),
+        Content::Text(text) => match (node.integer(), node.number(), node.flag()) {
+            (Some(whole), ..) => toml::Value::Integer(whole),
+            (_, Some(number), _) => toml::Value::Float(number),
+            (.., Some(flag)) => toml::Value::Boolean(flag),
+            _ => toml::Value::String(text.clone()),
+        },
         Content::Integer(whole) => toml::Value::Integer(*whole),
         Content::Float(number) => toml::Value::Float(*number),
         Content::Bool(flag) => toml::Value::Boolean(*flag),

@@ -34,13 +34,13 @@ pub(crate) fn read(
         if keys[..index].iter().any(|earlier| earlier.name == key.name) {
             continue;
         }
-        let fits = |key: &&KeySpec| accepts(key.kind, &entry.node.content);
+        let fits = |key: &&KeySpec| accepts(key.kind, &entry.node);
         let spec = keys
             .iter()
             .filter(|other| other.name == key.name)
             .find(fits)
             .unwrap_or(key);
-        if is_unset(spec.kind, &entry.node.content) {
+        if is_unset(spec.kind, &entry.node) {
             continue;
         }
         match value(spec, &entry.node, folder, diagnostics) {
@@ -53,16 +53,21 @@ pub(crate) fn read(
     read
 }
 
-/// An empty path counts as absent: a graph writes `gallery = "${GALLERY:-}"` for an optional setting.
-fn is_unset(kind: KeyKind, content: &Content) -> bool {
-    matches!(kind, KeyKind::File | KeyKind::Folder)
-        && matches!(content, Content::Text(text) if text.is_empty())
+/// An empty path counts as absent: a graph writes `gallery = "${GALLERY:-}"` for an optional setting. So does an empty variable for a
+/// number or a flag.
+fn is_unset(kind: KeyKind, node: &Node) -> bool {
+    match kind {
+        KeyKind::File | KeyKind::Folder => matches!(&node.content, Content::Text(text) if text.is_empty()),
+        KeyKind::Number { .. } | KeyKind::Integer { .. } | KeyKind::Flag => node.is_unset(),
+        _ => false,
+    }
 }
 
-fn accepts(kind: KeyKind, content: &Content) -> bool {
+fn accepts(kind: KeyKind, node: &Node) -> bool {
+    let content = &node.content;
     match kind {
-        KeyKind::Number { .. } => matches!(content, Content::Float(_) | Content::Integer(_)),
-        KeyKind::Integer { .. } => matches!(content, Content::Integer(_)),
+        KeyKind::Number { .. } => node.number().is_some(),
+        KeyKind::Integer { .. } => node.integer().is_some(),
         KeyKind::Text
         | KeyKind::OneOf(_)
         | KeyKind::File
@@ -74,7 +79,7 @@ fn accepts(kind: KeyKind, content: &Content) -> bool {
         }
         KeyKind::Durations => matches!(content, Content::Table(_)),
         KeyKind::Texts | KeyKind::Points | KeyKind::Pair { .. } => matches!(content, Content::List(_)),
-        KeyKind::Flag => matches!(content, Content::Bool(_)),
+        KeyKind::Flag => node.flag().is_some(),
     }
 }
 
@@ -100,12 +105,8 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
     let (name, at) = (spec.name, node.at);
     match (spec.kind, &node.content) {
         (_, Content::Broken) => None,
-        (KeyKind::Number { min, max }, Content::Float(_) | Content::Integer(_)) => {
-            let number = match node.content {
-                Content::Float(number) => number,
-                Content::Integer(whole) => whole as f64,
-                _ => return None,
-            };
+        (KeyKind::Number { min, max }, _) if node.number().is_some() => {
+            let number = node.number()?;
             if (min..=max).contains(&number) {
                 return Some(Value::Number(number));
             }
@@ -116,9 +117,10 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
             );
             None
         }
-        (KeyKind::Integer { min, max }, Content::Integer(whole)) => {
-            if (min..=max).contains(whole) {
-                return Some(Value::Number(*whole as f64));
+        (KeyKind::Integer { min, max }, _) if node.integer().is_some() => {
+            let whole = node.integer()?;
+            if (min..=max).contains(&whole) {
+                return Some(Value::Number(whole as f64));
             }
             diagnostics.add(
                 at,
@@ -143,7 +145,7 @@ fn value(spec: &KeySpec, node: &Node, folder: &Path, diagnostics: &mut Diagnosti
                 texts.into_iter().map(|spanned| spanned.value).collect(),
             ))
         }
-        (KeyKind::Flag, Content::Bool(flag)) => Some(Value::Flag(*flag)),
+        (KeyKind::Flag, _) if node.flag().is_some() => node.flag().map(Value::Flag),
         (KeyKind::Points, Content::List(list)) => points(name, list, diagnostics).map(Value::Points),
         (KeyKind::Pair { min, max }, Content::List(list)) => {
             let pair = pair(list, min..=max);

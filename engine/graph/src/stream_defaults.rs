@@ -41,5 +41,10 @@ fn without_position(node: Node) -> Node {
         Content::Table(entries) => Content::Table(without_positions(entries)),
         content => content,
     };
-    Node { at: 0, content }
+    Node {
+        at: 0,
+        content,
+        is_variable: node.is_variable,
+        is_left: node.is_left,
+    }
 }

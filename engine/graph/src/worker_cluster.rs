@@ -20,7 +20,14 @@ impl WorkerCluster {
     /// # Errors
     /// What does not fit, and what to do about it.
     pub fn new(graph: &Graph, plan: &Plan, modules: &[(ModuleId, String)]) -> Result<Self, String> {
-        let workers = graph.workers();
+        Self::on(graph.workers(), plan, modules)
+    }
+
+    /// The same for these workers.
+    ///
+    /// # Errors
+    /// What does not fit, and what to do about it.
+    pub fn on(workers: &[WorkerNode], plan: &Plan, modules: &[(ModuleId, String)]) -> Result<Self, String> {
         let mut problem: Problem = plan.problem.clone();
         let mut order: Vec<usize> = Vec::new();
         for class in &mut problem.classes {

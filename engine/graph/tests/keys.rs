@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 use weir_flow::KeyKind;
 use weir_graph::keys::{Mark, SectionKey, ValueKind, section, sections};
+use weir_types::Span;
 
 use super::common::{VALID, read};
 
@@ -165,6 +166,10 @@ fn numbers_outside_the_bounds_of_rows_are_refused_and_bounds_are_not() {
             ),
             ValueKind::Above(min) => (vec![Value::Float(min + 1.0)], vec![Value::Float(min)]),
             ValueKind::AtLeast(min) => (vec![Value::Float(min)], vec![Value::Float(min - 0.5)]),
+            ValueKind::DurationIn(min, max) => {
+                let text = |span: Span| Value::String(span.to_string());
+                (vec![text(min), text(max)], vec![text(min / 2), text(max * 2)])
+            }
             _ => continue,
         };
         // A place decides whether other keys allow this one, which has a message of its own.

@@ -3,6 +3,7 @@
 mod added_streams;
 mod cameras;
 mod cascades;
+mod clients;
 mod common;
 mod devices;
 mod diagnostics;

@@ -51,11 +51,14 @@ fn schedules_of_a_source_are_in_its_time_zone_else_in_that_of_the_graph() {
     let own = camera(&in_berlin(&with(&format!("{keys}\ntimezone = \"Asia/Tokyo\""))));
     assert_eq!(own.active, nights(Some("Asia/Tokyo")));
     assert_eq!(camera(VALID).active, None);
-    // A stream that is added has the zone of the graph, too.
+    // A stream that is added goes by the zone of the graph in force, unless it has one of its own.
     let site = graph(&in_berlin(VALID));
     let added = "[sources.yard]\nuri = \"rtsp://yard/1\"\nactive = { hours = \"20:00-06:00\" }\n";
-    let added = site.parse_streams(added, Path::new("graph.toml"), &catalog());
-    assert_eq!(added.expect("a stream")[0].active, nights(Some("Europe/Berlin")));
+    for (own, expected) in [("", None), ("timezone = \"Asia/Tokyo\"\n", Some("Asia/Tokyo"))] {
+        let text = format!("{added}{own}");
+        let added = site.parse_streams(&text, Path::new("graph.toml"), &catalog());
+        assert_eq!(added.expect("a stream")[0].active, nights(expected));
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::accounts::{Accounts, TokensFile};
 use crate::digest::Digest;
 use crate::error::ApiError;
+use crate::error_code::ErrorCode;
 use crate::proxy::ProxyOptions;
 use crate::role::{Identity, Role};
 use crate::session::Sessions;
@@ -138,10 +139,11 @@ impl Access {
             .headers
             .get(header::AUTHORIZATION)
             .map(|value| value.as_bytes());
-        let given = given.and_then(|value| value.strip_prefix(b"Bearer "));
+        let given = given.and_then(bearer);
         if let Some(given) = given {
             return self.client_of_token(given).ok_or_else(|| {
-                unauthorized("the token is not the one that this engine was started with, or one of its file")
+                let what = "this engine does not know the token: send the one that it was started with, or one of its token file";
+                unauthorized(what).code(ErrorCode::TokenWrong, [])
             });
         }
         let session = self
@@ -151,7 +153,7 @@ impl Access {
             self.check_same_origin(head, true)?;
             return Ok(client);
         }
-        Err(unauthorized("this engine needs a token"))
+        Err(unauthorized("this engine needs a token").code(ErrorCode::TokenMissing, []))
     }
 
     /// Returns the client that sends this token, if the token is known.
@@ -196,8 +198,9 @@ impl Access {
         let forwarded = head
             .headers
             .get("x-forwarded-proto")
-            .map(|value| value.as_bytes());
-        let is_secure = self.is_tls || (self.proxy.trusts(head.peer) && forwarded == Some(b"https"));
+            .and_then(|value| value.to_str().ok());
+        let is_https = forwarded.is_some_and(|list| first(list).eq_ignore_ascii_case("https"));
+        let is_secure = self.is_tls || (self.proxy.trusts(head.peer) && is_https);
         let max_age = max_age_s.map_or_else(String::new, |seconds| format!("; Max-Age={seconds}"));
         format!(
             "{}={secret}; Path={}; HttpOnly; SameSite=Strict{max_age}{}",
@@ -238,6 +241,7 @@ impl Access {
             };
         };
         let forwarded = text("x-forwarded-host").filter(|_| self.proxy.trusts(head.peer));
+        let forwarded = forwarded.map(first);
         let hosts = [forwarded, host(head)];
         let origin = origin.split_once("://").map(|(_, host)| host);
         if origin.is_some() && hosts.contains(&origin) {
@@ -246,6 +250,18 @@ impl Access {
             Err(other_site())
         }
     }
+}
+
+/// The first of a list to which each proxy of a chain has added its own: what the client asked for.
+fn first(list: &str) -> &str {
+    list.split(',').next().unwrap_or_default().trim()
+}
+
+/// The token in a header `Authorization` with the scheme `Bearer`, whose name has no case (RFC 9110, 11.1).
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"Bearer ";
+    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
 }
 
 fn unauthorized(what: &str) -> ApiError {
@@ -257,6 +273,7 @@ fn other_site() -> ApiError {
         StatusCode::FORBIDDEN,
         "pages of other sites cannot change anything on this engine",
     )
+    .code(ErrorCode::OtherSite, [])
 }
 
 fn host<'a>(head: &Head<'a>) -> Option<&'a str> {
@@ -376,6 +393,14 @@ mod tests {
             ("x-forwarded-host", "weir.example"),
         ];
         assert!(client(&access, &Method::POST, "127.0.0.2", &own).is_ok());
+        for (hosts, is_own) in [
+            ("weir.example, proxy.example", true),
+            ("proxy.example, weir.example", false),
+        ] {
+            let chain = [own[0], own[1], ("x-forwarded-host", hosts)];
+            let allowed = client(&access, &Method::POST, "127.0.0.2", &chain);
+            assert_eq!(allowed.is_ok(), is_own, "{hosts}");
+        }
     }
 
     #[test]
@@ -432,6 +457,13 @@ mod tests {
         let plain = "weir-session-7400=s; Path=/weir; HttpOnly; SameSite=Strict; Max-Age=60";
         assert_eq!(with("127.0.0.2", "http"), plain);
         assert_eq!(with("10.0.0.1", "https"), plain);
-        assert_eq!(with("127.0.0.2", "https"), format!("{plain}; Secure"));
+        for of_chain in ["https", "https, http", "HTTPS,https"] {
+            assert_eq!(
+                with("127.0.0.2", of_chain),
+                format!("{plain}; Secure"),
+                "{of_chain}"
+            );
+        }
+        assert_eq!(with("127.0.0.2", "http, https"), plain);
     }
 }

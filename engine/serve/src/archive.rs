@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
@@ -113,96 +113,10 @@ fn send_segment(api: &Api, headers: &HeaderMap, segment: ArchiveSegment) -> Resu
         bytes,
         unfinished,
     } = segment;
-    let asked = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
-    let part = asked.map_or(Part::Whole, |range| part_of(range, bytes));
-    let content_range = match part {
-        Part::Whole => None,
-        Part::Some(from, to) => Some(format!("bytes {from}-{}/{bytes}", to - 1)),
-        Part::None => {
-            let what = format!("the segment has {bytes} bytes, and none of that range");
-            let mut response = ApiError::with_status(StatusCode::RANGE_NOT_SATISFIABLE, what).into_response();
-            if let Ok(range) = HeaderValue::from_str(&format!("bytes */{bytes}")) {
-                response.headers_mut().insert(header::CONTENT_RANGE, range);
-            }
-            return Ok(response);
-        }
-    };
-    let ends = match part {
-        Part::Some(from, to) => (from, to),
-        _ => (0, bytes),
-    };
-    let mut response = clip::answer_part(&api.clips, file, ends)?;
-    let headers = response.headers_mut();
-    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    let mut response = clip::answer_part(&api.clips, file, bytes, headers.get(header::RANGE))?;
     if unfinished {
+        let headers = response.headers_mut();
         headers.insert("weir-unfinished", HeaderValue::from_static("true"));
     }
-    if let Some(range) = content_range.and_then(|range| HeaderValue::from_str(&range).ok()) {
-        headers.insert(header::CONTENT_RANGE, range);
-        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-    }
     Ok(response)
-}
-
-/// The part of a file that a client asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Whole,
-    /// From the first byte to the one behind the last.
-    Some(u64, u64),
-    /// A range that the file does not have.
-    None,
-}
-
-/// Reads the header `Range` (RFC 9110, 14.2) of a file of that length. Anything but one range of bytes is the whole file.
-fn part_of(range: &str, length: u64) -> Part {
-    let read = || {
-        let (first, last) = range.strip_prefix("bytes=")?.trim().split_once('-')?;
-        let number = |text: &str| -> Option<Option<u64>> {
-            match text {
-                "" => Some(None),
-                text => text.parse().ok().map(Some),
-            }
-        };
-        let (from, to) = match (number(first)?, number(last)?) {
-            (Some(from), Some(last)) if last < from => return None,
-            (Some(from), Some(last)) => (from, last.saturating_add(1).min(length)),
-            (Some(from), None) => (from, length),
-            (None, Some(last)) => (length.saturating_sub(last), length),
-            (None, None) => return None,
-        };
-        Some(if from < to {
-            Part::Some(from, to)
-        } else {
-            Part::None
-        })
-    };
-    read().unwrap_or(Part::Whole)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_those_of_the_file() {
-        for (range, expected) in [
-            ("bytes=0-3", Part::Some(0, 4)),
-            ("bytes=2-", Part::Some(2, 10)),
-            ("bytes=2-99", Part::Some(2, 10)),
-            ("bytes=-3", Part::Some(7, 10)),
-            ("bytes=-30", Part::Some(0, 10)),
-            ("bytes=10-", Part::None),
-            ("bytes=-0", Part::None),
-            ("bytes=3-2", Part::Whole),
-            ("bytes=0-1,4-5", Part::Whole),
-            ("bytes=-", Part::Whole),
-            ("items=0-3", Part::Whole),
-            ("bytes=0-18446744073709551615", Part::Some(0, 10)),
-            ("", Part::Whole),
-        ] {
-            assert_eq!(part_of(range, 10), expected, "{range}");
-        }
-        assert_eq!(part_of("bytes=0-", 0), Part::None);
-    }
 }

@@ -12,6 +12,7 @@ use crate::error::{ApiError, Refusal};
 use crate::incidents::{IncidentChange, IncidentQuery};
 use crate::infer::{PictureRequest, PictureSender};
 use crate::kept::Kept;
+use crate::limits::{MAX_HOST_BYTES, MAX_LOGIN_BYTES};
 use crate::live_queue::{LiveQueue, LiveView};
 use crate::search::SearchQuery;
 
@@ -96,6 +97,27 @@ pub struct DiscoverRequest {
     /// Password of the user; given with `user` only.
     #[serde(default)]
     pub password: Option<String>,
+}
+
+impl DiscoverRequest {
+    /// Checks the lengths of the address and the login.
+    ///
+    /// # Errors
+    /// [`ApiError`] that names the key which is too long.
+    pub(crate) fn check_lengths(&self) -> Result<(), ApiError> {
+        let texts = [
+            ("address", &self.address, MAX_HOST_BYTES),
+            ("user", &self.user, MAX_LOGIN_BYTES),
+            ("password", &self.password, MAX_LOGIN_BYTES),
+        ];
+        for (key, text, max) in texts {
+            if text.as_ref().is_some_and(|text| text.len() > max) {
+                let what = format!("`{key}` is longer than {max} bytes");
+                return Err(ApiError::new(Refusal::Invalid, what));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Change of a stream by a client. Absent keys keep their values; `null` removes a value.

@@ -1,4 +1,4 @@
-//! A video as it is read: piece by piece, as fast as its client takes it.
+//! A video as it is read: whole or in part, piece by piece, as fast as its client takes it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, Bytes};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 
 use crate::error::{ApiError, Refusal};
+use crate::error_code::ErrorCode;
 
 /// Clips and segments that are sent at a time: each takes a file handle, and what the connection holds of it.
 pub const MAX_CLIPS: usize = 32;
@@ -47,34 +48,97 @@ struct Rest {
     _place: Place,
 }
 
-/// The answer whose body is that file.
+/// The answer whose body is that file, or the part of it that the header `Range` names.
 ///
 /// # Errors
 /// Too many clips are sent already, or the file cannot be read.
-pub(crate) fn answer(clips: &Clips, file: File) -> Result<Response, ApiError> {
+pub(crate) fn answer(clips: &Clips, file: File, range: Option<&HeaderValue>) -> Result<Response, ApiError> {
     let bytes = file.metadata().map_err(unreadable)?.len();
-    let place = Place::take(clips, MAX_CLIPS).ok_or_else(too_many)?;
-    send(place, Box::new(file), bytes)
+    answer_part(clips, file, bytes, range)
 }
 
-/// The answer whose body is a part of a file: bytes from the first to the one before the last.
+/// The answer whose body are the first `bytes` of a file, or the part of them that the header `Range` names. Players such as Safari play
+/// nothing of a server without parts.
 ///
 /// # Errors
 /// As [`answer`].
 pub(crate) fn answer_part(
     clips: &Clips,
     mut file: File,
-    (from, to): (u64, u64),
+    bytes: u64,
+    range: Option<&HeaderValue>,
 ) -> Result<Response, ApiError> {
+    let asked = range.and_then(|range| range.to_str().ok());
+    let part = asked.map_or(Part::Whole, |range| part_of(range, bytes));
+    let (from, to) = match part {
+        Part::Whole => (0, bytes),
+        Part::Some(from, to) => (from, to),
+        Part::None => {
+            let what = format!("the video has {bytes} bytes, and none of that range");
+            let mut response = ApiError::with_status(StatusCode::RANGE_NOT_SATISFIABLE, what).into_response();
+            set(&mut response, header::CONTENT_RANGE, &format!("bytes */{bytes}"));
+            return Ok(response);
+        }
+    };
     let place = Place::take(clips, MAX_CLIPS).ok_or_else(too_many)?;
     file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
-    send(place, Box::new(file), to.saturating_sub(from))
+    let mut response = send(place, Box::new(file), to.saturating_sub(from))?;
+    set(&mut response, header::ACCEPT_RANGES, "bytes");
+    if part != Part::Whole {
+        let sent = format!("bytes {from}-{}/{bytes}", to.saturating_sub(1));
+        set(&mut response, header::CONTENT_RANGE, &sent);
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    Ok(response)
+}
+
+fn set(response: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// The part of a file that a client asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// From the first byte to the one behind the last.
+    Some(u64, u64),
+    /// A range that the file does not have.
+    None,
+}
+
+/// Reads the header `Range` (RFC 9110, 14.2) of a file of that length. Anything but one range of bytes is the whole file.
+fn part_of(range: &str, length: u64) -> Part {
+    let read = || {
+        let (first, last) = range.strip_prefix("bytes=")?.trim().split_once('-')?;
+        let number = |text: &str| -> Option<Option<u64>> {
+            match text {
+                "" => Some(None),
+                text => text.parse().ok().map(Some),
+            }
+        };
+        let (from, to) = match (number(first)?, number(last)?) {
+            (Some(from), Some(last)) if last < from => return None,
+            (Some(from), Some(last)) => (from, last.saturating_add(1).min(length)),
+            (Some(from), None) => (from, length),
+            (None, Some(last)) => (length.saturating_sub(last), length),
+            (None, None) => return None,
+        };
+        Some(if from < to {
+            Part::Some(from, to)
+        } else {
+            Part::None
+        })
+    };
+    read().unwrap_or(Part::Whole)
 }
 
 fn too_many() -> ApiError {
     let what = format!("{MAX_CLIPS} clips are being sent already");
     ApiError::with_status(StatusCode::SERVICE_UNAVAILABLE, what)
         .hint("ask again once one of them is complete")
+        .code(ErrorCode::ClipsBusy, [])
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
@@ -131,5 +195,32 @@ impl Rest {
         }
         self.bytes -= piece.len() as u64;
         Ok(piece.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_of_the_file() {
+        for (range, expected) in [
+            ("bytes=0-3", Part::Some(0, 4)),
+            ("bytes=2-", Part::Some(2, 10)),
+            ("bytes=2-99", Part::Some(2, 10)),
+            ("bytes=-3", Part::Some(7, 10)),
+            ("bytes=-30", Part::Some(0, 10)),
+            ("bytes=10-", Part::None),
+            ("bytes=-0", Part::None),
+            ("bytes=3-2", Part::Whole),
+            ("bytes=0-1,4-5", Part::Whole),
+            ("bytes=-", Part::Whole),
+            ("items=0-3", Part::Whole),
+            ("bytes=0-18446744073709551615", Part::Some(0, 10)),
+            ("", Part::Whole),
+        ] {
+            assert_eq!(part_of(range, 10), expected, "{range}");
+        }
+        assert_eq!(part_of("bytes=0-", 0), Part::None);
     }
 }

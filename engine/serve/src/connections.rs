@@ -52,7 +52,7 @@ impl Listener for BoundedListener {
                 Ok((stream, address)) => {
                     let Some((place, given_up)) = Places::take(&self.places, address.ip(), Instant::now())
                     else {
-                        tracing::debug!(%address, "all connections are in use: one more is closed");
+                        tracing::debug!(%address, "all connections are in use: a new connection was closed");
                         continue;
                     };
                     let stream = match &self.tls {

@@ -1,10 +1,14 @@
 //! Errors as clients receive them: a status, a description of the problem, and a hint on what to do.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::error_code::ErrorCode;
 
 /// Class of a refusal, which clients can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +29,21 @@ pub enum Refusal {
     Failed,
 }
 
+/// Kind of an error, with the values in its texts by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Coded {
+    code: ErrorCode,
+    values: BTreeMap<&'static str, String>,
+}
+
 /// A request that is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
     status: StatusCode,
     what: String,
     hint: Option<String>,
+    /// In a box, since results stay small by that.
+    code: Option<Box<Coded>>,
     /// Problems of a text with their lines.
     diagnostics: Option<Value>,
     /// Seconds after which a client may try again.
@@ -63,6 +76,7 @@ impl ApiError {
             status,
             what: what.into(),
             hint: None,
+            code: None,
             diagnostics: None,
             retry_after_s: None,
         }
@@ -73,6 +87,20 @@ impl ApiError {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Adds the kind of the error, with the values in its texts by name, for clients that word it themselves.
+    #[must_use]
+    pub fn code<const N: usize>(mut self, code: ErrorCode, values: [(&'static str, &str); N]) -> Self {
+        let values = values.map(|(name, value)| (name, value.to_owned())).into();
+        self.code = Some(Box::new(Coded { code, values }));
+        self
+    }
+
+    /// Returns the name of the code and the values in its texts, if the error has a code.
+    pub(crate) fn coded(&self) -> Option<(&'static str, &BTreeMap<&'static str, String>)> {
+        let coded = self.code.as_ref()?;
+        Some((coded.code.name(), &coded.values))
     }
 
     /// Adds the problems of a text with their lines, a list of objects.
@@ -104,14 +132,21 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<&'a BTreeMap<&'static str, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     diagnostics: Option<&'a Value>,
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        let (code, values) = self.coded().unzip();
         let body = Body {
             error: &self.what,
             hint: self.hint.as_deref(),
+            code,
+            values: values.filter(|values| !values.is_empty()),
             diagnostics: self.diagnostics.as_ref(),
         };
         let mut response = (self.status, Json(&body)).into_response();

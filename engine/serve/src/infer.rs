@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Query, Request};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 use serde::Deserialize;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 use crate::error::{ApiError, Refusal};
-use crate::requests::{Api, engine_failed, file};
+use crate::requests::{Api, engine_failed, file, is_media_type};
 
 /// The largest picture as it is sent: photographs of 40 megapixels take about as much.
 const MAX_PICTURE_BYTES: usize = 16 << 20;
@@ -144,6 +144,19 @@ struct Asked {
     draw: bool,
 }
 
+/// # Errors
+/// The body is compressed.
+pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
+    let Some(encoding) = headers.get(header::CONTENT_ENCODING) else {
+        return Ok(());
+    };
+    if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
+        return Ok(());
+    }
+    let error = ApiError::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the request is compressed");
+    Err(error.hint("send it as it is: pictures in JPEG files are small already"))
+}
+
 /// Passes a picture through modules; returns their results.
 ///
 /// # Errors
@@ -182,7 +195,8 @@ pub(crate) async fn answer(api: &Api, request: Request) -> Result<Response, ApiE
         ApiError::new(Refusal::Invalid, error.body_text())
             .hint("?like=SOURCE names a source of the graph, ?draw=true asks for the drawn picture")
     })?;
-    let _place = match api.pictures.take() {
+    let admitted = check_encoding(request.headers()).and_then(|()| api.pictures.take());
+    let _place = match admitted {
         Ok(place) => place,
         Err(error) => {
             discard(request.into_body()).await;
@@ -210,10 +224,15 @@ pub(crate) async fn answer(api: &Api, request: Request) -> Result<Response, ApiE
     Ok(file("image/png", png))
 }
 
+/// Whether a part of a form with this media type is a file, which needs no name (RFC 7578, 4.2).
+fn is_file_type(kind: &str) -> bool {
+    is_media_type(kind.as_bytes(), "image/") || is_media_type(kind.as_bytes(), "application/octet-stream")
+}
+
 /// The bytes of the picture: the body, or the first file of a form.
 async fn picture(request: Request) -> Result<Bytes, ApiError> {
     let kind = request.headers().get(header::CONTENT_TYPE);
-    let is_form = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"multipart/form-data"));
+    let is_form = kind.is_some_and(|kind| is_media_type(kind.as_bytes(), "multipart/form-data"));
     let too_long = || {
         let what = format!(
             "the picture is cut off, or longer than {} MiB",
@@ -244,7 +263,7 @@ async fn picture(request: Request) -> Result<Bytes, ApiError> {
         .await
         .map_err(|error| wrong(error.body_text()))?
     {
-        if field.file_name().is_some() {
+        if field.file_name().is_some() || field.content_type().is_some_and(is_file_type) {
             let bytes = field.bytes().await.map_err(|error| wrong(error.body_text()))?;
             return if bytes.len() > MAX_PICTURE_BYTES {
                 Err(too_long())

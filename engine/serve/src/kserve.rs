@@ -18,7 +18,9 @@ use weir_kserve::server::{
 use weir_kserve::{BYTES, FP32, HEADER_LENGTH, TensorMetadata, UINT8};
 
 use crate::error::{ApiError, Refusal};
-use crate::infer::{MAX_FORM_BYTES, Picture, PictureAnswer, PictureInput, PictureRequest, discard, pass};
+use crate::infer::{
+    MAX_FORM_BYTES, Picture, PictureAnswer, PictureInput, PictureRequest, check_encoding, discard, pass,
+};
 use crate::requests::{Api, engine_failed};
 use crate::routes::KServeOperation;
 
@@ -251,19 +253,6 @@ async fn ready(api: Arc<Api>, name: Option<String>) -> Result<Response, ApiError
     } else {
         Err(ApiError::new(Refusal::Unavailable, trouble.join("; ")))
     }
-}
-
-/// # Errors
-/// The body is compressed.
-fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(encoding) = headers.get(header::CONTENT_ENCODING) else {
-        return Ok(());
-    };
-    if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
-        return Ok(());
-    }
-    let error = ApiError::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the request is compressed");
-    Err(error.hint("send it as it is: pictures in JPEG files are small already"))
 }
 
 /// Length of the JSON of a request whose tensors follow it.

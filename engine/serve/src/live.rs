@@ -24,10 +24,11 @@ use crate::access::{Client, Head};
 use crate::backend::Watching;
 use crate::connections::Peer;
 use crate::error::{ApiError, Refusal};
+use crate::error_code::ErrorCode;
 use crate::live_queue::{LiveMessage, LiveQueue, LiveView};
 use crate::requests::{Api, head};
 use crate::rights;
-use crate::routes::Operation;
+use crate::routes::{self, Operation};
 
 /// Streams that are watched at a time, by all pages: eight tiles of 64 pages.
 pub const MAX_WATCHED: usize = 512;
@@ -164,7 +165,7 @@ fn asks_for_sound(query: Option<&str>) -> bool {
 
 /// Checks that a client may watch, and may watch this stream.
 fn check(operation: Operation, client: &Client, name: Option<&str>) -> Result<(), ApiError> {
-    rights::check(rights::of(operation), &client.identity)?;
+    rights::check(routes::right_of(operation), &client.identity)?;
     name.map_or(Ok(()), |name| rights::check_stream(&client.identity, name))
 }
 
@@ -279,7 +280,7 @@ struct Shown {
     /// The one that the messages before were of.
     last: Option<String>,
     /// Those that are not shown any more or were not to be had, and why.
-    refused: Vec<(String, String)>,
+    refused: Vec<(String, ApiError)>,
 }
 
 struct Stream {
@@ -324,7 +325,7 @@ impl Shown {
             Err(error) => Err(error),
         };
         if let Err(error) = opened {
-            self.refused.push((name, error.what().to_owned()));
+            self.refused.push((name, error));
         }
     }
 
@@ -366,16 +367,21 @@ impl Shown {
             }
         }
         self.streams.retain(|stream| !closed.contains(&stream.name));
-        let removed = closed
-            .into_iter()
-            .map(|name| (name, "the stream was removed".to_owned()));
-        for (name, reason) in self.refused.drain(..).chain(removed) {
-            all.push(text(
-                &json!({ "type": "closed", "stream": name, "reason": reason }),
-            ));
+        let removed = closed.into_iter().map(|name| (name, was_removed()));
+        for (name, error) in self.refused.drain(..).chain(removed) {
+            let mut note = json!({ "type": "closed", "stream": name, "reason": error.what() });
+            if let Some((code, values)) = error.coded() {
+                note["cause"] = json!({ "code": code, "values": values });
+            }
+            all.push(text(&note));
         }
         all
     }
+}
+
+/// The reason for which a stream that was shown ends.
+fn was_removed() -> ApiError {
+    ApiError::new(Refusal::NotFound, "the stream was removed").code(ErrorCode::StreamRemoved, [])
 }
 
 fn text(value: &serde_json::Value) -> Message {

@@ -1,6 +1,6 @@
 //! Reverse proxies whose headers are believed: the user that a proxy has authenticated, and the address and protocol of its client.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use axum::http::{HeaderMap, StatusCode};
@@ -110,9 +110,10 @@ impl ProxyOptions {
     }
 
     fn role(&self, headers: &HeaderMap) -> Option<Role> {
-        let groups = self.groups_header.as_ref().and_then(|header| headers.get(header));
-        let groups = groups.and_then(|groups| groups.to_str().ok()).unwrap_or_default();
-        let groups = groups.split(',').map(str::trim);
+        let groups = self.groups_header.iter();
+        let groups = groups.flat_map(|header| headers.get_all(header));
+        let groups = groups.filter_map(|groups| std::str::from_utf8(groups.as_bytes()).ok());
+        let groups = groups.flat_map(|groups| groups.split(',')).map(str::trim);
         let of_group = |group: &str| {
             let roles = self.group_roles.iter();
             roles
@@ -132,13 +133,21 @@ impl ProxyOptions {
             .collect();
         let mut client = peer;
         for address in forwarded.iter().rev().take(MAX_FORWARDED) {
-            match address.trim().parse() {
-                Ok(address) if self.trusts(client) => client = address,
+            match address_of(address.trim()) {
+                Some(address) if self.trusts(client) => client = address,
                 _ => break,
             }
         }
         client
     }
+}
+
+/// The address of an entry of `X-Forwarded-For`, behind which some proxies write the port.
+fn address_of(entry: &str) -> Option<IpAddr> {
+    let with_port = || entry.parse::<SocketAddr>().ok().map(|address| address.ip());
+    let in_brackets = || entry.strip_prefix('[')?.strip_suffix(']')?.parse::<IpAddr>().ok();
+    let address = entry.parse::<IpAddr>().ok();
+    address.or_else(with_port).or_else(in_brackets)
 }
 
 #[cfg(test)]
@@ -187,6 +196,9 @@ mod tests {
         headers.insert("x-forwarded-groups", "guards,admins".parse().unwrap());
         assert_eq!(options.user(&headers).unwrap().unwrap().role, Role::Edit);
         headers.insert("x-forwarded-groups", "staff".parse().unwrap());
+        headers.append("x-forwarded-groups", "guards".parse().unwrap());
+        assert_eq!(options.user(&headers).unwrap().unwrap().role, Role::Operate);
+        headers.insert("x-forwarded-groups", "staff".parse().unwrap());
         options.default_role = Some(Role::View);
         assert_eq!(options.user(&headers).unwrap().unwrap().role, Role::View);
         headers.insert("x-forwarded-user", " ".parse().unwrap());
@@ -211,5 +223,10 @@ mod tests {
         );
         assert_eq!(client("192.0.2.1", "203.0.113.1"), "192.0.2.1");
         assert_eq!(client("10.0.0.1", "unknown"), "10.0.0.1");
+        // Gateways of Azure write ports.
+        assert_eq!(client("10.0.0.1", "192.0.2.9:17085, 10.0.0.2:80"), "192.0.2.9");
+        assert_eq!(client("10.0.0.1", "[2001:db8::9]:443"), "2001:db8::9");
+        assert_eq!(client("10.0.0.1", "[2001:db8::9]"), "2001:db8::9");
+        assert_eq!(client("10.0.0.1", "2001:db8::9"), "2001:db8::9");
     }
 }

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -21,24 +21,21 @@ use crate::audit::{Audit, Record};
 use crate::backend::{Backend, DiscoverRequest, GraphRequest, GraphUndo, StreamRequest};
 use crate::clip::{self, Clips};
 use crate::connections::Peer;
+use crate::description::openapi;
 use crate::error::{ApiError, Refusal};
+use crate::error_code::ErrorCode;
 use crate::incidents::{self, IncidentChange};
 use crate::infer::{self, PicturePlaces};
 use crate::kept::Kept;
 use crate::kserve;
 use crate::limited;
+use crate::limits::MAX_BODY_BYTES;
 use crate::live::{self, Watched};
 use crate::page;
 use crate::rights::{self, Scope};
 use crate::role::Identity;
-use crate::routes::{GRAPH_SCHEMA, OPENAPI, Operation};
+use crate::routes::{self, GRAPH_SCHEMA, Operation};
 use crate::search;
-
-/// The largest body: a stream takes some hundred bytes.
-const MAX_BODY_BYTES: usize = 64 << 10;
-
-/// The largest body with the text of a graph file.
-const MAX_GRAPH_BYTES: usize = 1 << 20;
 
 /// Content type of the metrics: the text format of Prometheus.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -79,7 +76,7 @@ impl Api {
             method: parts.method.as_str().to_owned(),
             path: parts.uri.path().to_owned(),
             name: name.ok().flatten().map_or_else(String::new, |(_, name)| name),
-            right: rights::of(operation),
+            right: routes::right_of(operation),
         };
         let from = self.access.address(&head(&parts, &peer)).to_string();
         let request = Request::from_parts(parts, body);
@@ -156,7 +153,7 @@ impl Api {
         let head = head(&parts, peer);
         let asking = client.insert(self.access.client(&head)?);
         peer.0.trust();
-        let right = rights::of(operation);
+        let right = routes::right_of(operation);
         rights::check(right, &asking.identity)?;
         if right.scope == Scope::Stream {
             rights::check_stream(&asking.identity, name)?;
@@ -187,11 +184,10 @@ impl Api {
         }
         let headers = &parts.headers;
         let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
-        let is_text = kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
-        let limit = match operation {
-            Operation::CheckGraph | Operation::SaveGraph => MAX_GRAPH_BYTES,
-            _ => MAX_BODY_BYTES,
-        };
+        let is_text = kind.is_some_and(|kind| is_media_type(kind, "text/plain"));
+        let range = headers.get(header::RANGE).cloned();
+        let described = routes::of(operation).and_then(|route| route.body);
+        let limit = described.map_or(MAX_BODY_BYTES, |body| body.max_bytes);
         let body = to_bytes(body, limit).await.map_err(|_| {
             ApiError::with_status(
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -204,7 +200,7 @@ impl Api {
         let (name, identity) = (name.to_owned(), Arc::clone(&asking.identity));
         let answered = tokio::task::spawn_blocking(move || {
             self.check_incident(right.scope, &name, &identity)?;
-            self.carry_out(operation, (&name, &identity), &body, is_text)
+            self.carry_out(operation, (&name, &identity), &body, is_text, range.as_ref())
         });
         answered.await.map_err(engine_failed)?
     }
@@ -215,7 +211,10 @@ impl Api {
             return Ok(());
         }
         let stream = self.backend.incident_stream(id);
-        let none = || ApiError::new(Refusal::NotFound, "there is no such incident any more");
+        let none = || {
+            let error = ApiError::new(Refusal::NotFound, "there is no such incident any more");
+            error.code(ErrorCode::IncidentGone, [])
+        };
         rights::check_stream(identity, &stream.ok_or_else(none)?)
     }
 
@@ -251,13 +250,15 @@ impl Api {
         ([(header::SET_COOKIE, cookie)], answer(json!({ "status": "ok" }))).into_response()
     }
 
-    /// Carries out an operation on a thread that may block. `is_text`: the body is plain text rather than JSON.
+    /// Carries out an operation on a thread that may block. `is_text`: the body is plain text rather than JSON. `range` is the header
+    /// `Range`.
     fn carry_out(
         &self,
         operation: Operation,
         (name, identity): (&str, &Identity),
         body: &Bytes,
         is_text: bool,
+        range: Option<&HeaderValue>,
     ) -> Result<Response, ApiError> {
         let backend = &self.backend;
         match operation {
@@ -275,7 +276,7 @@ impl Api {
             | Operation::KServe(_) => Ok(Json(json!({ "status": "ok" })).into_response()),
             Operation::Readiness => Ok(self.readiness()),
             Operation::Metrics => Ok(with_type(METRICS_TYPE, backend.metrics())),
-            Operation::Description => Ok(with_type(JSON_TYPE, OPENAPI)),
+            Operation::Description => Ok(with_type(JSON_TYPE, openapi())),
             Operation::State => self.state(identity),
             Operation::Drops => backend.drops().map(answer),
             Operation::Timeline => backend.timeline().map(answer),
@@ -288,6 +289,7 @@ impl Api {
             Operation::Discover => {
                 let hint = "such as {} for all networks of the engine, or {\"address\": \"192.0.2.7\"}";
                 let request: DiscoverRequest = read(body, "no search for cameras", hint)?;
+                request.check_lengths()?;
                 backend.discover(&request).map(answer)
             }
             Operation::RemoveStream => backend.remove_stream(name).map(answer),
@@ -302,7 +304,7 @@ impl Api {
             }
             Operation::IncidentPicture => backend.incident_picture(name).map(jpeg),
             Operation::TrackPicture => backend.track_picture(name).map(jpeg),
-            Operation::IncidentClip => clip::answer(&self.clips, backend.incident_clip(name)?),
+            Operation::IncidentClip => clip::answer(&self.clips, backend.incident_clip(name)?, range),
             Operation::Policy => backend.policy().map(answer),
             Operation::ApplyPolicy => {
                 backend.apply_policy(read(body, "no policy", "such as {\"preset\": \"weir\"}")?)?;
@@ -409,6 +411,12 @@ struct SignInRequest {
     /// Whether the browser stays signed in after it was closed.
     #[serde(default)]
     keep: bool,
+}
+
+/// Whether the header `Content-Type` has this media type, whose name has no case (RFC 9110, 8.3.1).
+pub(crate) fn is_media_type(kind: &[u8], name: &str) -> bool {
+    let own = kind.get(..name.len());
+    own.is_some_and(|own| own.eq_ignore_ascii_case(name.as_bytes()))
 }
 
 /// Reads the query of a request; `example` is the hint of the refusal.

@@ -23,7 +23,10 @@ pub(crate) struct Reread<T> {
 
 struct State<T> {
     value: Arc<T>,
+    /// Files that the value was read from.
     stamps: Vec<Stamp>,
+    /// Files of the last reading, also if they were wrong.
+    tried: Vec<Stamp>,
     checked: Instant,
 }
 
@@ -44,6 +47,7 @@ impl<T> Reread<T> {
             read: Box::new(move || read().map_err(|error| error.to_string())),
             state: Mutex::new(State {
                 value,
+                tried: stamps.clone(),
                 stamps,
                 checked: Instant::now(),
             }),
@@ -58,10 +62,13 @@ impl<T> Reread<T> {
             state.checked = now;
             let stamps = stamps(&self.paths);
             if stamps != state.stamps {
-                state.stamps = stamps;
+                let is_new = stamps != state.tried;
+                state.tried.clone_from(&stamps);
                 match (self.read)() {
-                    Ok(value) => state.value = Arc::new(value),
-                    Err(error) => tracing::error!("{error}; what was read before stays in force"),
+                    Ok(value) => (state.value, state.stamps) = (Arc::new(value), stamps),
+                    // It is read again at the next look: the system may have had no handle or no disk for a moment.
+                    Err(error) if is_new => tracing::error!("{error}; what was read before stays in force"),
+                    Err(_) => {}
                 }
             }
         }
@@ -83,4 +90,37 @@ fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
         ))
     };
     paths.iter().map(stamp).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn file_that_could_not_be_read_for_a_moment_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        fs::write(&path, "first").unwrap();
+        let is_away = Arc::new(AtomicBool::new(false));
+        let (file, away) = (path.clone(), Arc::clone(&is_away));
+        let read = move || {
+            if away.load(Ordering::Relaxed) {
+                return Err("there is no file handle left".to_owned());
+            }
+            fs::read_to_string(&file).map_err(|error| error.to_string())
+        };
+        let reread = Reread::new(vec![path.clone()], read).unwrap();
+        let look = || {
+            reread.state.lock().unwrap().checked = Instant::now() - CHECK_INTERVAL;
+            reread.get()
+        };
+        fs::write(&path, "the second").unwrap();
+        is_away.store(true, Ordering::Relaxed);
+        assert_eq!(*look(), "first");
+        is_away.store(false, Ordering::Relaxed);
+        assert_eq!(*look(), "the second");
+    }
 }

@@ -27,7 +27,7 @@ use crate::infer::PicturePlaces;
 use crate::live::Watched;
 use crate::page;
 use crate::requests::Api;
-use crate::routes::ROUTES;
+use crate::routes::routes;
 use crate::tls::{Tls, TlsError, TlsFiles};
 
 /// Requests that the backend carries out side by side; further ones wait.
@@ -227,7 +227,7 @@ fn router(api: &Arc<Api>, base: &str) -> Router {
 
 /// Adds all routes below a path.
 fn with_routes(mut router: Router, api: &Arc<Api>, base: &str) -> Router {
-    for route in ROUTES {
+    for route in routes() {
         let filter = match route.method {
             "POST" => MethodFilter::POST,
             "PUT" => MethodFilter::PUT,

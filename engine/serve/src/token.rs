@@ -62,12 +62,12 @@ pub enum TokenError {
 pub struct Token(String);
 
 impl Token {
-    /// The token that a text holds, with blanks around it; `origin` says in errors where it is from.
+    /// The token that a text holds, with blanks around it, and perhaps behind a byte order mark; `origin` says in errors where it is from.
     ///
     /// # Errors
     /// [`TokenError::Unusable`].
     pub fn parse(text: &str, origin: &str) -> Result<Self, TokenError> {
-        let text = text.trim();
+        let text = text.trim_start_matches('\u{feff}').trim();
         let is_usable = (MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_graphic());
         if is_usable {
@@ -139,6 +139,8 @@ mod tests {
     fn only_the_same_token_is_accepted() {
         let token = Token::parse(" 0123456789abcdef\n", "a test").unwrap();
         assert!(token.digest().is(&Digest::of(b"0123456789abcdef")));
+        let marked = Token::parse("\u{feff}0123456789abcdef\r\n", "a file of Windows").unwrap();
+        assert_eq!(marked.as_str(), "0123456789abcdef");
         for other in ["", "0123456789abcde", "0123456789abcdef0", "0123456789abcdeg"] {
             assert!(!token.digest().is(&Digest::of(other.as_bytes())), "{other}");
         }

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use weir_serve::{
-    AccessOptions, ProxyOptions, ROUTES, Role, ServeError, ServeOptions, Server, TlsFiles, Token, TokensFile,
+    AccessOptions, ProxyOptions, Role, ServeError, ServeOptions, Server, TlsFiles, Token, TokensFile, routes,
 };
 
 use crate::common::{Memory, TOKEN, ask, becomes, error, options, start_with};
@@ -72,7 +72,7 @@ fn role_decides_which_routes_a_token_may_use() {
     let folder = tempfile::tempdir().unwrap();
     let (server, memory) = start_with_tokens(&folder);
     let at = server.address();
-    for route in ROUTES.iter().filter(|route| route.path != "/api/session") {
+    for route in routes().filter(|route| route.path != "/api/session") {
         let path = route.path.replace("{name}", "north").replace("{version}", "1");
         let (status, answer) = ask(at, route.method, &path, &bearer(VIEWER), "");
         assert_ne!(status, 401, "{path}");

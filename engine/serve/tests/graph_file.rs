@@ -43,6 +43,9 @@ fn graph_texts_are_longer_than_other_bodies_and_bounded() {
     let at = server.address();
     let body = |length: usize| json!({ "text": "#".repeat(length) }).to_string();
     assert_eq!(ask(at, "POST", "/api/graph/check", "", &body(200 << 10)).0, 200);
+    assert_eq!(ask(at, "PUT", "/api/graph", "", &body(200 << 10)).0, 200);
+    let plain = "Content-Type: Text/Plain\r\n";
+    assert_eq!(ask(at, "PUT", "/api/graph", plain, &"#".repeat(200 << 10)).0, 200);
     let status = ask(at, "POST", "/api/graph/check", "", &body(1 << 20)).0;
     assert!(matches!(status, 0 | 413), "{status}");
 }

@@ -1,6 +1,7 @@
 //! Form of a row: a key with the type of its value, its default, its meaning and its marks.
 
 use weir_flow::KeyKind;
+use weir_types::Span;
 
 /// Default of a key that its table must have.
 pub const REQUIRED: &str = "required";
@@ -18,8 +19,10 @@ pub enum ValueKind {
     FrameRate,
     /// A bandwidth with its unit: `"10Gbps"`.
     Bandwidth,
-    /// A text or a list of texts.
-    TextOrTexts,
+    /// A duration within these bounds.
+    DurationIn(Span, Span),
+    /// A text or a list of at most this many texts.
+    TextOrTexts(usize),
     /// A polygon, in fractions of the picture.
     Polygon,
     /// A polygon, or a list of at most this many polygons, in fractions of the picture.
@@ -137,6 +140,19 @@ impl SectionKey {
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.default == REQUIRED
+    }
+
+    /// Returns its meaning and its default as a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let mut letters = self.about.chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        let about: String = first.chain(letters).collect();
+        match self.default {
+            "none" | REQUIRED => format!("{about}."),
+            default if default.starts_with("required") => format!("{about}; {default}."),
+            default => format!("{about}; default {default}."),
+        }
     }
 }
 

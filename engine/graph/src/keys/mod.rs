@@ -4,7 +4,8 @@
 //! The parser takes known keys, hints of misspelt ones and bounds of numbers from these rows. `weir schema`, `weir keys`,
 //! completion on the page and the list of keys that clients may edit are made from them, too. A key without a row is unknown
 //! to the parser. The words of a key stand in the parser, too, each with its value there; a test compares them. Keys of
-//! operators, heads, trackers, transforms and sinks are in the catalog ([`weir_flow::Catalog`]).
+//! operators, heads, trackers, transforms and sinks are in the catalog ([`weir_flow::Catalog`]). [`since()`] knows the release
+//! of a key of either kind.
 
 mod key;
 mod model;
@@ -12,21 +13,24 @@ mod module;
 mod plain;
 mod policy;
 mod read;
+mod since;
 mod source;
 
 pub use key::{Mark, REQUIRED, SectionKey, ValueKind, is_marked};
 pub(crate) use key::{marked, names};
-pub(crate) use model::{MAX_BATCH, MAX_LENGTH_ERROR};
+pub(crate) use model::{MAX_BATCH, MAX_LENGTH_ERROR, MAX_SERVERS};
 pub use model::{MODEL, SCALING};
 pub(crate) use module::MAX_STAGES;
 pub use module::{MODULE, PER_TRACK, STAGE};
 pub use plain::{APP, DEVICE, SINK, TRANSFORM, WORKER};
 pub use policy::POLICY;
 pub(crate) use policy::parts as policy_parts;
-pub(crate) use read::{count, in_bounds, number};
+pub(crate) use read::{count, in_bounds, number, span};
+pub use since::{FIRST_RELEASE, entry_since, is_listed, since};
 pub use source::{CAMERA, GROUND, OBJECT, PRIVACY, REGION, SOURCE};
 pub(crate) use source::{
-    MAX_GATE_POLYGONS, MAX_POLYGONS, MAX_REGIONS, SCHEDULE_KEYS, camera_keys, default_keys, schedule_specs,
+    MAX_GATE_POLYGONS, MAX_GROUPS, MAX_POLYGONS, MAX_REGIONS, SCHEDULE_KEYS, camera_keys, default_keys,
+    schedule_specs,
 };
 
 /// A section, or a table within one, with its keys.

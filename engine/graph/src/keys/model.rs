@@ -8,6 +8,9 @@ pub(crate) const MAX_BATCH: u32 = 4_096;
 /// Maximum standard deviation of the logarithm of a predicted length; predictions with more are of no use.
 pub(crate) const MAX_LENGTH_ERROR: f64 = 2.0;
 
+/// Servers of one model: each has slots of its own.
+pub(crate) const MAX_SERVERS: usize = 64;
+
 /// Keys of a model beside those of its head.
 pub const MODEL: &[SectionKey] = &[
     SectionKey {
@@ -159,7 +162,7 @@ pub const MODEL: &[SectionKey] = &[
     },
     SectionKey {
         name: "url",
-        kind: ValueKind::TextOrTexts,
+        kind: ValueKind::TextOrTexts(MAX_SERVERS),
         default: "none",
         about: "on model servers, where it is required: their addresses, http://HOST:PORT",
         marks: &[],

@@ -119,6 +119,13 @@ pub const POLICY: &[SectionKey] = &[
         marks: &[],
     },
     SectionKey {
+        name: "replan",
+        kind: ValueKind::FLAG,
+        default: "false",
+        about: "for models with a plan: true solves the plan again when arrivals, durations or links depart from it",
+        marks: &[],
+    },
+    SectionKey {
         name: "admission",
         kind: ValueKind::Strategy,
         default: "of the rule",

@@ -1,7 +1,8 @@
-//! Reading of numbers by the bounds of their rows.
+//! Reading of numbers and durations by the bounds of their rows.
 
 use weir_config::{Diagnostics, Field, Fields};
 use weir_flow::KeyKind;
+use weir_types::Span;
 
 use super::key::{SectionKey, ValueKind};
 
@@ -45,4 +46,25 @@ pub(crate) fn count(
         return Field::Absent;
     };
     fields.whole(name, min as u32..=max as u32, diagnostics)
+}
+
+/// Reads a duration. One outside the bounds of its row is reported, and read as it stands.
+pub(crate) fn span(
+    keys: &[SectionKey],
+    name: &str,
+    fields: &Fields<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Field<Span> {
+    let field = fields.span(name, diagnostics);
+    let row = keys.iter().find(|key| key.name == name);
+    if let Some(row) = row
+        && let ValueKind::DurationIn(min, max) = row.kind
+        && let Some(read) = field.given()
+        && !(min..=max).contains(&read.value)
+    {
+        let message = format!("`{name}` must lie between {min} and {max}");
+        let hint = format!("the default is {}", row.default);
+        diagnostics.add(read.at, message, Some(hint));
+    }
+    field
 }

@@ -3,6 +3,7 @@
 use weir_analytics::transforms::{ScheduleKeys, transform_type};
 use weir_flow::KeySpec;
 use weir_policy::StreamShare;
+use weir_types::Span;
 
 use super::key::Mark::{Camera, Clients, Decoded, Defaults, Login, Picture, Queued, QueuedOnly, Rtsp};
 use super::key::{REQUIRED, SectionKey, ValueKind};
@@ -12,6 +13,9 @@ pub(crate) const MAX_POLYGONS: usize = 64;
 
 /// Polygons of a gate: each costs a step for each cell of the grid, once.
 pub(crate) const MAX_GATE_POLYGONS: usize = 32;
+
+/// Groups of one camera.
+pub(crate) const MAX_GROUPS: usize = 8;
 
 /// Regions that a source hides: each costs a pass over its pixels for each picture that is encoded.
 pub(crate) const MAX_REGIONS: usize = 64;
@@ -153,9 +157,9 @@ pub const SOURCE: &[SectionKey] = &[
     },
     SectionKey {
         name: "gate_hold",
-        kind: ValueKind::DURATION,
+        kind: ValueKind::DurationIn(Span::from_millis(100), Span::from_secs(600)),
         default: "5s",
-        about: "with gate = \"camera\": media time for which frames are processed after the last motion that the camera reports, 100ms to 10m",
+        about: "with gate = \"camera\": media time for which frames are processed after the last motion that the camera reports",
         marks: &[Camera, Clients],
     },
     SectionKey {
@@ -272,9 +276,9 @@ pub const SOURCE: &[SectionKey] = &[
     },
     SectionKey {
         name: "group",
-        kind: ValueKind::TextOrTexts,
+        kind: ValueKind::TextOrTexts(MAX_GROUPS),
         default: "none",
-        about: "name of the group of cameras that it belongs to, or a list of up to eight names",
+        about: "name of the group of cameras that it belongs to, or a list of names",
         marks: &[Camera, Defaults, Clients, Picture],
     },
 ];

@@ -121,10 +121,7 @@ pub(super) fn check_defaults(defaults: &[Entry], context: &mut Context<'_>) {
     let camera = Entry {
         name: name.clone(),
         at: first.at,
-        node: Node {
-            at: first.at,
-            content: Content::Table(keys),
-        },
+        node: Node::new(first.at, Content::Table(keys)),
     };
     section::source(Spanned::new(name, first.at), &camera, context);
 }
@@ -237,10 +234,7 @@ fn add(document: &mut Vec<Entry>, section: &str, at: usize, tables: Vec<Entry>) 
         None => document.push(Entry {
             name: section.to_owned(),
             at,
-            node: Node {
-                at,
-                content: Content::Table(tables),
-            },
+            node: Node::new(at, Content::Table(tables)),
         }),
     }
 }
@@ -265,20 +259,17 @@ fn text(name: &str, value: &str, at: usize) -> Entry {
     Entry {
         name: name.to_owned(),
         at,
-        node: Node { at, content },
+        node: Node::new(at, content),
     }
 }
 
 fn texts(name: &str, value: &str, at: usize) -> Entry {
-    let value = Node {
-        at,
-        content: Content::Text(value.to_owned()),
-    };
+    let value = Node::new(at, Content::Text(value.to_owned()));
     let content = Content::List(vec![value]);
     Entry {
         name: name.to_owned(),
         at,
-        node: Node { at, content },
+        node: Node::new(at, content),
     }
 }
 
@@ -334,10 +325,7 @@ impl<'d> Camera<'d> {
         Entry {
             name: self.name.to_owned(),
             at: self.at,
-            node: Node {
-                at: self.at,
-                content: Content::Table(self.source.clone()),
-            },
+            node: Node::new(self.at, Content::Table(self.source.clone())),
         }
     }
 
@@ -376,10 +364,7 @@ impl<'d> Camera<'d> {
                 transforms.push(Entry {
                     name: format!("{}.{}", self.name, part.name),
                     at: part.at,
-                    node: Node {
-                        at: part.node.at,
-                        content: Content::Table(keys),
-                    },
+                    node: Node::new(part.node.at, Content::Table(keys)),
                 });
             }
         }

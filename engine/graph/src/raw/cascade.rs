@@ -133,10 +133,8 @@ fn stage(owner: &str, index: usize, is_last: bool, node: &Node, context: &mut Co
     let mut fields = Fields::open(owner, &entry, context.diagnostics)?;
     fields.expect(&keys::names(STAGE), false, context.diagnostics);
     let model = required(&fields, "model", "the name of a [models] table", context);
-    let certainty = fields.read("certainty", context.diagnostics, |node| match node.content {
-        Content::Float(number) => Ok(number),
-        Content::Integer(whole) => Ok(whole as f64),
-        _ => Err("a number from 0 to 1".to_owned()),
+    let certainty = fields.read("certainty", context.diagnostics, |node| {
+        node.number().ok_or_else(|| "a number from 0 to 1".to_owned())
     });
     if let Some(given) = certainty.given() {
         if is_last {

@@ -6,15 +6,13 @@ use weir_types::Span;
 use super::context::Context;
 use super::objects;
 use crate::gate_node::GateNode;
-use crate::keys::MAX_GATE_POLYGONS;
+use crate::keys::{self, MAX_GATE_POLYGONS, SOURCE};
 
 /// Points of a polygon: each costs a step for each cell of the grid, once.
 const MAX_POINTS: usize = 64;
 
-/// Hold time of a gate by the camera: the default, and the bounds.
+/// Default hold time of a gate by the camera.
 const HOLD: Span = Span::from_secs(5);
-const MIN_HOLD: Span = Span::from_millis(100);
-const MAX_HOLD: Span = Span::from_secs(600);
 
 /// Signals by which a gate goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +37,8 @@ pub(super) fn read(
     let signal = fields.word("gate", &words, context.diagnostics).into_value();
     let signal = signal.unwrap_or(Signal::None);
     let ignore = objects::polygons("gate_ignore", fields, context);
-    let hold = hold(fields, context);
+    let hold = keys::span(SOURCE, "gate_hold", fields, context.diagnostics);
+    let hold = hold.into_value().unwrap_or(HOLD);
     if let Some(entry) = fields
         .entry("gate")
         .filter(|_| signal != Signal::None && is_emulated)
@@ -81,15 +80,4 @@ pub(super) fn read(
         Signal::Camera => Some(GateNode::Camera { hold }),
         Signal::None => None,
     }
-}
-
-fn hold(fields: &Fields<'_>, context: &mut Context<'_>) -> Span {
-    let hold = fields.span("gate_hold", context.diagnostics);
-    let Some(hold) = hold.given() else { return HOLD };
-    if !(MIN_HOLD..=MAX_HOLD).contains(&hold.value) {
-        let message = format!("`gate_hold` must lie between {MIN_HOLD} and {MAX_HOLD}");
-        let hint = format!("the default is {HOLD}");
-        context.diagnostics.add(hold.at, message, Some(hint));
-    }
-    hold.value
 }

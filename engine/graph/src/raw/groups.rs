@@ -5,9 +5,9 @@ use std::slice::from_ref;
 use weir_config::{Content, Fields, Spanned, texts};
 
 use super::context::Context;
+use crate::keys::MAX_GROUPS;
 
-/// Groups of one camera, and characters of the name of one.
-const MAX_GROUPS: usize = 8;
+/// Characters of the name of a group.
 const MAX_NAME: usize = 64;
 
 /// Names of the groups, each once, in the order of the text.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use weir_config::{Content, Fields, absolute, report_missing};
+use weir_config::{Fields, absolute, report_missing};
 use weir_policy::lengths::LengthNets;
 
 use super::context::Context;
@@ -50,11 +50,7 @@ pub(super) fn read(fields: &Fields<'_>, known: &Known, context: &mut Context<'_>
         }
     }
     let error = fields.read("length_error", context.diagnostics, |node| {
-        let number = match node.content {
-            Content::Float(number) => Some(number),
-            Content::Integer(whole) => Some(whole as f64),
-            _ => None,
-        };
+        let number = node.number();
         let number = number.filter(|number| keys::in_bounds(MODEL, "length_error", *number));
         number.ok_or_else(|| format!("a number from 0 to {MAX_LENGTH_ERROR}"))
     });

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use weir_config::{Content, Entry, Field, Fields, Spanned, absolute, durations, report_missing, spelling};
 use weir_flow::{
-    COCO, COCO_LABEL, Catalog, HeadSpec, ModelDefaults, PYTHON_FUNCTION, Settings, Value, catalog_name,
+    COCO, COCO_LABEL, Catalog, ClassNames, HeadSpec, ModelDefaults, PYTHON_FUNCTION, Settings, Value,
+    catalog_name,
 };
 use weir_policy::AutoscaleRule;
 use weir_types::Span;
@@ -168,7 +169,10 @@ fn settings_over(hint: Option<&ModelDefaults>, fields: &Fields<'_>, given: Setti
         settings.0.remove("nms_groups");
         settings.0.remove("class_thresholds");
     }
-    if fields.entry("score_threshold").is_some() {
+    if fields
+        .entry("score_threshold")
+        .is_some_and(|entry| !entry.node.is_unset())
+    {
         // A graph that sets the least score wants every detection that reaches it.
         settings.0.remove("class_thresholds");
     }
@@ -431,14 +435,7 @@ fn classes(spec: &HeadSpec, settings: &Settings) -> Option<Vec<String>> {
         Some(Value::Texts(labels)) => Some(labels.clone()),
         Some(Value::Text(path)) => {
             let labels = weir_config::read_text(path.as_ref()).ok()?;
-            Some(
-                labels
-                    .lines()
-                    .map(str::trim)
-                    .filter(|line| !line.is_empty())
-                    .map(str::to_owned)
-                    .collect(),
-            )
+            Some(ClassNames::parse(&labels).names)
         }
         _ if spec.classes.is_empty() => None,
         _ => Some(spec.classes.iter().map(|class| (*class).to_owned()).collect()),

@@ -39,10 +39,7 @@ pub(super) fn read_defaults(defaults: &[Entry], context: &mut Context<'_>) -> Op
     let entry = Entry {
         name: "defaults".to_owned(),
         at: 0,
-        node: Node {
-            at: 0,
-            content: Content::Table(defaults.to_vec()),
-        },
+        node: Node::new(0, Content::Table(defaults.to_vec())),
     };
     let mut unreported = Diagnostics::new(Path::new(""), "");
     let fields = Fields::open("[defaults]".to_owned(), &entry, &mut unreported)?;

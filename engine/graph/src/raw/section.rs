@@ -416,6 +416,7 @@ pub(super) fn sink(name: Spanned<String>, entry: &Entry, context: &mut Context<'
         path,
         chooses_frames,
         settings,
+        is_whole: read.whole,
     })
 }
 

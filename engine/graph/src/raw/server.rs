@@ -5,10 +5,9 @@ use weir_flow::mask_credentials;
 use weir_types::Span;
 
 use super::context::Context;
+use crate::keys::MAX_SERVERS;
 use crate::model_servers::{ModelServers, ServerProtocol};
 
-/// Servers of one model: each has slots of its own.
-const MAX_SERVERS: usize = 64;
 /// The longest that a call may take, where nothing is said.
 const TIMEOUT: Span = Span::from_secs(5);
 

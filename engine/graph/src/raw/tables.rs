@@ -251,4 +251,6 @@ pub(crate) struct RawSink {
     /// Whether its type has the key `frames`, which is not given: the inputs decide.
     pub(crate) chooses_frames: bool,
     pub(crate) settings: Settings,
+    /// False if a value of its settings was reported.
+    pub(crate) is_whole: bool,
 }

@@ -1,6 +1,6 @@
 //! The tables of partition workers: their addresses, device classes and links.
 
-use weir_config::{Content, Entry, Field, Fields, Spanned};
+use weir_config::{Entry, Field, Fields, Spanned};
 
 use super::context::Context;
 use super::required::required;
@@ -99,12 +99,10 @@ pub(super) fn slowdown(fields: &Fields<'_>, context: &mut Context<'_>) -> Option
 }
 
 fn core(fields: &Fields<'_>, context: &mut Context<'_>) -> Option<u32> {
-    let field = fields.read("core", context.diagnostics, |node| match node.content {
-        Content::Integer(whole) => u32::try_from(whole)
-            .ok()
-            .filter(|core| keys::in_bounds(WORKER, "core", f64::from(*core)))
-            .ok_or_else(|| "the number of a core".to_owned()),
-        _ => Err("the number of a core".to_owned()),
+    let field = fields.read("core", context.diagnostics, |node| {
+        let core = node.integer().and_then(|whole| u32::try_from(whole).ok());
+        core.filter(|core| keys::in_bounds(WORKER, "core", f64::from(*core)))
+            .ok_or_else(|| "the number of a core".to_owned())
     });
     field.into_value()
 }
