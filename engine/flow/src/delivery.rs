@@ -96,8 +96,10 @@ pub enum Notice {
         stream: Arc<str>,
         /// [`Frame::index`] of the first.
         frame: u64,
-        /// Number of frames, one after another.
+        /// Number of frames.
         frames: u64,
+        /// [`Frame::index`] of the last. The frames follow each other, but for those that a source with `sample` leaves out in between.
+        last_frame: u64,
         /// [`Frame::pts_ms`] of the first.
         pts_ms: f64,
         /// Arrival of the first, in milliseconds since 1970 (UTC).

@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use crate::Frame;
+
 /// Codecs of packets that can be observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketCodec {
@@ -125,6 +127,9 @@ pub trait PacketObserver: Send + Sync {
     fn on_private(&self, stream: &Arc<str>, reason: &str) {
         self.on_refused(stream, reason);
     }
+    /// Delivers a frame outside the times at which the stream is analysed, which arrived at `time_ms` (since 1970, UTC), if the observer
+    /// is a view. Such frames are rare; one may come for each view that begins.
+    fn on_idle_frame(&self, _stream: &Arc<str>, _frame: &Frame, _time_ms: u64) {}
     /// True if packets are shown to people at once. Those of a camera whose pictures hide something are withheld.
     fn is_view(&self) -> bool {
         false

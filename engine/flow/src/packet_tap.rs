@@ -2,6 +2,8 @@
 //! time base of frames, which is known once the first frame is out; until then it holds packets back. Observers that want sound
 //! get packets in the order of time.
 
+mod idle_frames;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -64,6 +66,7 @@ pub struct PacketTap {
     utc_ms: Box<dyn Fn() -> u64 + Send + Sync>,
     is_observed: AtomicBool,
     wants_sound: AtomicBool,
+    wants_idle: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -127,6 +130,7 @@ impl PacketTap {
             utc_ms: Box::new(utc_ms),
             is_observed: AtomicBool::new(false),
             wants_sound: AtomicBool::new(false),
+            wants_idle: AtomicBool::new(false),
             state: Mutex::default(),
         })
     }
@@ -147,6 +151,7 @@ impl PacketTap {
             None => {}
         }
         let wants_sound = observer.wants_sound();
+        self.wants_idle.fetch_or(observer.is_view(), Ordering::Relaxed);
         state.observers.push(Observed {
             observer,
             subscription: Arc::downgrade(&alive),

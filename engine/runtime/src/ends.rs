@@ -267,6 +267,10 @@ impl GenerativeModel for SlowGenerator {
         self.model.caches()
     }
 
+    fn prefix_tokens(&self) -> u32 {
+        self.model.prefix_tokens()
+    }
+
     fn open(&self, device: DeviceKind) -> Result<Box<dyn GenerativeSession>, SessionError> {
         Ok(Box::new(SlowSequences {
             session: self.model.open(device)?,
@@ -297,6 +301,14 @@ impl GenerativeSession for SlowSequences {
 
     fn put(&mut self, sequence: SequenceId, state: SequenceState) -> Result<u32, SessionError> {
         self.session.put(sequence, state)
+    }
+
+    fn keep_prefix(&mut self, sequence: SequenceId, tokens: u32) {
+        self.session.keep_prefix(sequence, tokens);
+    }
+
+    fn reuse_prefix(&mut self, sequence: SequenceId, tokens: u32) -> u32 {
+        self.session.reuse_prefix(sequence, tokens)
     }
 
     fn sequences(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Specification of an instance of a generative model: its bounds come from the keys of the model, its step
 //! times from a declared profile or a measurement.
 
-use weir_flow::GenerativeLimits;
+use weir_flow::GenerativeModel;
 use weir_graph::ModelNode;
 use weir_policy::generate::{InstanceSpec, InstanceSpecError};
 use weir_types::{Span, StepCurve, StepCurveError, StepProfile};
@@ -16,12 +16,14 @@ pub(crate) struct InstanceBounds {
     pub(crate) max_sequences: u32,
     pub(crate) max_sequence_tokens: u32,
     pub(crate) cache_tokens: u32,
+    pub(crate) prefix_tokens: u32,
 }
 
 impl InstanceBounds {
     /// As the keys of the model say: steps of 256 tokens and 32 sequences, and a cache for as many whole sequences, where they
     /// do not. Of a declared profile steps are no larger than it is known for.
-    pub(crate) fn new(node: &ModelNode, declared: &[(u32, Span)], limits: GenerativeLimits) -> Self {
+    pub(crate) fn new(node: &ModelNode, declared: &[(u32, Span)], model: &dyn GenerativeModel) -> Self {
+        let limits = model.limits();
         let whole = |key: &str, default: u32| node.settings.number(key, f64::from(default)) as u32;
         let known = declared.last().map_or(u32::MAX, |(tokens, _)| *tokens);
         let max_sequences = whole("max_sequences", 32);
@@ -33,6 +35,7 @@ impl InstanceBounds {
                 "cache_tokens",
                 max_sequences.saturating_mul(limits.max_sequence_tokens),
             ),
+            prefix_tokens: model.prefix_tokens(),
         }
     }
 }
@@ -54,6 +57,7 @@ pub(crate) fn instance_spec(
         block_tokens: BLOCK_TOKENS,
         reserve_blocks: 0,
         prompt_gives_token: true,
+        prefix_tokens: bounds.prefix_tokens,
     };
     spec.check()?;
     Ok(spec)

@@ -193,8 +193,10 @@ fn open_empty(path: &Path) -> std::io::Result<File> {
                 "another run is writing it: choose another name",
             );
         }
-        // Some network file systems lock nothing.
-        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
+        Err(TryLockError::Error(error)) if weir_files::has_no_locks(&error) => tracing::warn!(
+            "{} cannot be locked ({error}): another run that writes it is not noticed",
+            path.display()
+        ),
         Err(TryLockError::Error(error)) => return Err(error),
     }
     let mut head = vec![0; LOG_PREFIX.len()];

@@ -1,7 +1,7 @@
 //! The state of an engine at one moment.
 
 use serde::Serialize;
-use weir_flow::StreamState;
+use weir_flow::{Cause, StreamState};
 use weir_graph::{Graph, ModuleNode, Vertex};
 use weir_policy::{Counts, ModuleTotals, Policy, Report, StreamShare};
 
@@ -57,6 +57,9 @@ pub struct StreamSnapshot {
     /// Reason why no frames arrive; `None` while they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Cause in the reason as a code; `None` if the reason has a wording of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Its own latency objective in milliseconds; `None`: the graph's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slo_ms: Option<f64>,

@@ -320,6 +320,7 @@ mod tests {
             breaker: BreakerSpec::default(),
             scaling: Vec::new(),
             max_workers: None,
+            queues: Vec::new(),
             cascades: None,
             plan: None,
             has_books: true,

@@ -1,6 +1,7 @@
 // Requests to the engine that served the page, and to no other. Addresses are relative: a reverse proxy may serve the page below a
 // path. The token is sent once, for a session: the browser keeps its cookie, which scripts cannot read.
 
+import { causeText } from "./causes.js";
 import { t } from "./texts.js";
 
 export class ApiError extends Error {
@@ -27,6 +28,8 @@ async function send(method, path, body, token, { range, signal } = {}) {
   }
   if (response.ok) return response;
   const answer = await response.json().catch(() => ({}));
+  const known = causeText(answer);
+  if (known) throw new ApiError(response.status, known);
   const what = answer.error ?? t("The engine answered {status}.", { status: response.status });
   throw new ApiError(response.status, answer.hint ? `${what} – ${answer.hint}` : what);
 }

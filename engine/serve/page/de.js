@@ -1,5 +1,6 @@
 // German texts by the English ones, view by view. Names of people, files and modules are not translated.
 
+import { CAUSES } from "./de_causes.js";
 import { EDIT } from "./de_edit.js";
 import { ENGINE } from "./de_engine.js";
 import { INCIDENTS } from "./de_incidents.js";
@@ -139,11 +140,16 @@ export const DE = {
   "The browser is too slow for this video.": "Der Browser ist zu langsam für dieses Video.",
   "The picture stood still and is loaded anew.": "Das Bild stand still und wird neu geladen.",
   "Not analysed now: outside its schedule.": "Wird jetzt nicht ausgewertet: außerhalb des Zeitplans.",
+  "Pictures come again within its schedule.": "Bilder kommen wieder innerhalb des Zeitplans.",
+  "A picture comes about every ten seconds.": "Etwa alle zehn Sekunden kommt ein Bild.",
+  "The picture is of {time}.": "Das Bild ist von {time}.",
   "The picture has not changed at all for {time}, although the camera sends frames. Restart the camera.":
     "Das Bild hat sich seit {time} gar nicht verändert, obwohl die Kamera Bilder sendet. Starten Sie die Kamera neu.",
   "The browser does not take this video: {error}.": "Der Browser nimmt dieses Video nicht an: {error}.",
   "No live video: {reason}.": "Kein Live-Video: {reason}.",
   "Pictures instead of video: {reason}.": "Bilder statt Video: {reason}.",
+
+  ...CAUSES,
 
   ...INCIDENTS,
 

@@ -24,6 +24,12 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** Roles of readers; each may do what those before it may. */
+const ROLES = ["view", "operate", "edit"];
+
+/** Whether the reader may do what needs a role. All is shown until the engine has named the role; it refuses what is not allowed. */
+export const may = (role) => ROLES.indexOf(document.body.dataset.role ?? "edit") >= ROLES.indexOf(role);
+
 export const byId = (id) => document.getElementById(id);
 
 /** Sets a text where it is another one: what is selected stays selected. */

@@ -2,7 +2,7 @@
 // engine while it changes and saved as a whole.
 
 import { checkGraph, graphFile, saveGraph, undoGraph } from "./api.js";
-import { el, setText } from "./dom.js";
+import { el, may, setText } from "./dom.js";
 import { changedLines, showChanges } from "./edit_diff.js";
 import { DrawPane } from "./edit_draw.js";
 import { FormsPane } from "./edit_forms.js";
@@ -50,7 +50,7 @@ export class Edit {
   #bar() {
     const names = { draw: t("Draw"), text: t("Text"), add: t("Add") };
     this.tabs = Object.entries(names).map(([name, text]) => el("button", {
-      type: "button", text, "data-pane": name, onclick: () => this.#choose(name),
+      type: "button", text, class: name === "text" ? undefined : "for-edit", "data-pane": name, onclick: () => this.#choose(name),
     }));
     this.status = el("p", { class: "edit-status", role: "status" });
     this.undo = el("button", { type: "button", disabled: "", id: "edit-undo", text: t("Undo last save"), onclick: () => this.#undo() });
@@ -60,7 +60,7 @@ export class Edit {
     this.stale = el("p", { class: "panel edit-note error", role: "alert", hidden: "" });
     this.problems = el("ul", { class: "panel edit-problems", id: "edit-problems", tabindex: "0", "aria-label": t("Problems"), hidden: "" });
     return el("div", { class: "edit-bar" }, el("div", { class: "edit-tabs", role: "group", "aria-label": t("Kinds of editing") }, ...this.tabs),
-      this.status, el("div", { class: "edit-actions" }, this.undo, this.discard, this.save));
+      this.status, el("div", { class: "edit-actions for-edit" }, this.undo, this.discard, this.save));
   }
 
   #changes() {
@@ -95,6 +95,10 @@ export class Edit {
   update(state) {
     // A picture is asked for only where it is seen.
     if (!this.root.hidden) this.panes.draw.setStreams(state.streams);
+    // A reader who may not edit reads the text.
+    const isEditor = may("edit");
+    this.panes.text.area.readOnly = !isEditor;
+    if (!isEditor && this.pane !== "text") this.#choose("text");
   }
 
   /** Reads the file anew; what was not saved is lost. */

@@ -2,6 +2,7 @@
 
 import { clip as askClip, incidentPictureAddress } from "./api.js";
 import { el, setText, svg } from "./dom.js";
+import { number } from "./format.js";
 import { cameraTime, fullTime, lasted, phase, title, value } from "./incident_words.js";
 import { likeAddress, recordingAddress } from "./search_words.js";
 import { t } from "./texts.js";
@@ -101,7 +102,7 @@ export class IncidentDialog {
       ...Object.entries(attributes),
       ...Object.entries(values).map((entry) => value(...entry)),
       [t("Track"), track === undefined ? "" : String(track)],
-      [t("Confidence"), score > 0 ? score.toFixed(2) : ""],
+      [t("Confidence"), score > 0 ? number(score, 2) : ""],
     ];
     this.facts.replaceChildren(...facts.filter(([, text]) => text)
       .flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text, dir: "auto" })]));

@@ -1,5 +1,6 @@
 // Words on incidents, and groups of those that are alike.
 
+import { number } from "./format.js";
 import { locale, t } from "./texts.js";
 
 /** Incidents of one rule, camera and class with less time than this between them are one group. */
@@ -46,7 +47,7 @@ export const title = ({ transform, class: name }) => (name ? `${transform}: ${na
 export function lasted({ began_ms, time_ms }) {
   const seconds = (time_ms - began_ms) / 1000;
   if (seconds < 0.1) return "";
-  return seconds < 120 ? t("{count} s", { count: seconds.toFixed(1) }) : t("{count} min", { count: Math.round(seconds / 60) });
+  return seconds < 120 ? t("{count} s", { count: number(seconds, 1) }) : t("{count} min", { count: Math.round(seconds / 60) });
 }
 
 export const phase = ({ is_over, phase }) => (is_over ? t("over") : phase === "began" ? t("began") : t("continues"));

@@ -1,7 +1,7 @@
 // The view Incidents: what happened, by filters, in groups and over time.
 
 import { changeIncident, incident as askIncident, incidents as askIncidents } from "./api.js";
-import { el, setText } from "./dom.js";
+import { el, may, setText } from "./dom.js";
 import { IncidentDialog } from "./incident_dialog.js";
 import { Filters, query, range } from "./incident_filters.js";
 import { Row } from "./incident_row.js";
@@ -174,8 +174,8 @@ export class Incidents {
       const incident = await askIncident(id);
       if (this.#params.get("id") !== id || this.root.hidden) return;
       this.dialog.show(incident);
-      // A reader who may not mark incidents sees them all the same.
-      if (!incident.seen) await this.#mark(id, { seen: true }).catch(() => {});
+      // A reader who may not mark incidents, or whose role is not known yet, sees them all the same.
+      if (!incident.seen && may("operate")) await this.#mark(id, { seen: true }).catch(() => {});
     } catch (error) {
       this.app.say(error.message);
     }
@@ -191,6 +191,8 @@ export class Incidents {
   }
 
   async #pin({ id, pinned }) {
+    // The key is there for all, the button is not.
+    if (!may("operate")) return;
     try {
       await this.#mark(id, { pinned: !pinned });
       this.app.say(pinned ? t("The pin was taken off.") : t("The incident is pinned: it and its clip are kept."));

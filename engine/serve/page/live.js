@@ -194,10 +194,11 @@ export class Live {
     setText(this.why, isOpen ? t("Hide") : t("Show which and why"));
     this.why.setAttribute("aria-expanded", String(isOpen));
     if (!isOpen) return;
-    const items = troubles(this.#state.streams).map(({ reason, remedy, cameras }) => {
+    const items = troubles(this.#state.streams).map(({ reason, remedy, detail, cameras }) => {
       const links = cameras.map(({ name, since }) => el("li", {},
         el("a", { href: `#live?camera=${encodeURIComponent(name)}`, dir: "auto", text: name }), ` ${t("since {time}", { time: since })}`));
-      return el("li", {}, el("strong", { dir: "auto", text: reason }), el("span", { text: remedy }), el("ul", {}, ...links));
+      return el("li", {}, el("strong", { dir: "auto", text: reason }), el("span", { text: remedy }),
+        ...(detail ? [el("span", { class: "hint", lang: "en", dir: "auto", text: detail })] : []), el("ul", {}, ...links));
     });
     const next = el("ul", {}, ...items);
     if (next.textContent !== this.list.textContent) this.list.replaceChildren(...next.children);

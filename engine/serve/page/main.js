@@ -1,6 +1,7 @@
 // The page: asks for the state once a second, and hands it to the views, one of which is visible.
 
 import { pauseStream, resumeStream, state as askState } from "./api.js";
+import { warnings } from "./causes.js";
 import { Dialogs } from "./dialogs.js";
 import { byId, el, setText } from "./dom.js";
 import { Edit } from "./edit.js";
@@ -69,7 +70,7 @@ function warn(text, isFile = false) {
   banner.hidden = !text;
   if (banner.dataset.text === text) return;
   banner.dataset.text = text;
-  const link = isFile ? [" ", el("a", { href: "#edit?pane=text", text: t("Edit the file") })] : [];
+  const link = isFile ? [" ", el("a", { class: "for-edit", href: "#edit?pane=text", text: t("Edit the file") })] : [];
   banner.replaceChildren(text, ...link);
 }
 
@@ -102,7 +103,7 @@ function show(state) {
     ? t("The graph file was refused: line {line}: {message}", { line, message })
     : t("The graph file was refused: {message}", { message })));
   if (wrong.length) wrong.push(t("The graph before it stays in force."));
-  warn(sentences(...wrong, ...(state.warnings ?? [])), wrong.length > 0);
+  warn(sentences(...wrong, ...warnings(state)), wrong.length > 0);
   // A view that fails leaves the others as they are.
   for (const { view } of views) {
     try { view.update(state); } catch (error) { console.error(error); }

@@ -1,5 +1,6 @@
 // Modules and outputs as tables, and why frames were dropped.
 
+import { outputTrouble } from "./causes.js";
 import { byId, el, replaceTable } from "./dom.js";
 import { count, number, percent, rate } from "./format.js";
 import { perSecond, ratio } from "./history.js";
@@ -89,7 +90,7 @@ export function updateSinks(state, history) {
     const report = state.report.sinks[name] ?? { written: 0, skipped: 0, lost: 0 };
     const label = el("span", { text: `${name} ` }, el("span", { class: "unit", text: type }));
     const trouble = report.error ?? report.outage;
-    if (trouble) label.append(el("small", { class: "bad", text: trouble }));
+    if (trouble) label.append(el("small", { class: "bad", dir: "auto", text: outputTrouble(state, name) ?? trouble }));
     const lost = el("span", { class: report.lost ? "bad" : "", text: count(report.lost) });
     return [label, rate(perSecond(history.sink(name), "written")), count(report.written), count(report.skipped), lost];
   });

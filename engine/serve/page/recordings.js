@@ -1,6 +1,7 @@
 // View Recordings: archives of cameras on timelines, played in step, and exported.
 
 import { archives as askArchives, exportAddress } from "./api.js";
+import { causeText } from "./causes.js";
 import { el, setText } from "./dom.js";
 import { controls } from "./recording_controls.js";
 import { RecordingPlayer } from "./recording_player.js";
@@ -99,9 +100,9 @@ export class Recordings {
     this.#center();
   }
 
-  #add({ stream: name, withheld }) {
+  #add({ stream: name, withheld, cause }) {
     const strip = new Strip(name, { seek: (at) => this.#seek(at), choose: (...choice) => this.#choose(...choice) });
-    const camera = { name, strip, segments: [], hasSound: false, incidents: [], player: null, note: withheld ? t("Not shown: {reason}.", { reason: withheld }) : "" };
+    const camera = { name, strip, segments: [], hasSound: false, incidents: [], player: null, note: withheld ? t("Not shown: {reason}.", { reason: causeText(cause) ?? withheld }) : "" };
     strip.check.disabled = Boolean(withheld);
     this.#cameras.set(name, camera);
     this.strips.append(strip.root);

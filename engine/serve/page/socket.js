@@ -1,5 +1,6 @@
 // The one WebSocket over which all live views of the page get their messages. A text says which camera those after it are of.
 
+import { causeText } from "./causes.js";
 import { t } from "./texts.js";
 
 const AGAIN_MS = 2000;
@@ -60,7 +61,7 @@ export class LiveSocket {
   #receive(data) {
     const message = typeof data === "string" ? JSON.parse(data) : data;
     if (message.type === "stream") this.#current = message.stream;
-    else if (message.type === "closed") this.#views.get(message.stream)?.view.fail(t("No live video: {reason}.", message));
+    else if (message.type === "closed") this.#views.get(message.stream)?.view.fail(causeText(message.cause) ?? t("No live video: {reason}.", message));
     else this.#views.get(this.#current)?.view.receive(message);
   }
 

@@ -1,5 +1,6 @@
 // States of cameras in plain words: whether something is wrong, since when, why, and a remedy.
 
+import { isDetailed, sourceWords } from "./causes.js";
 import { duration } from "./format.js";
 import { locale, sentences, t } from "./texts.js";
 
@@ -20,19 +21,15 @@ const STATES = {
   removing: () => t("being removed"),
 };
 
-const REMEDIES = [
-  [/refused/i, () => t("Nothing answers at this address: is the camera on, and is the port right?")],
-  [/resolve|name or service|not known/i, () => t("Check the name of the host in the address.")],
-  [/timed? ?out|no data|no route|unreachable|connection ended/i, () => t("Check the power and the network of the camera.")],
-  [/\b404\b|not found/i, () => t("The camera is there, but not this path: check the address.")],
-  [/no such file/i, () => t("Check the path of the file.")],
-];
+const toSecond = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
+
+const isToday = (ms) => new Date(ms).toDateString() === new Date().toDateString();
 
 /** A time of day; with the date if it is not today. */
-function clock(ms) {
-  const at = new Date(ms);
-  return (at.toDateString() === new Date().toDateString() ? time : date).format(at);
-}
+const clock = (ms) => (isToday(ms) ? time : date).format(ms);
+
+/** The same to the second. */
+export const moment = (ms) => (isToday(ms) ? toSecond : date).format(ms);
 
 /** Seconds since a camera was lost; `null` if it is not. A retry does not count as another loss. */
 function lostFor({ state, lost_s: lost, for_s: since, reason }) {
@@ -71,11 +68,8 @@ function plainReason({ reason, source, detect_source: detected }) {
   return [kept.join(": "), advice].map((text) => text && text[0].toLocaleUpperCase(locale) + text.slice(1));
 }
 
-/** The reason in words, and a remedy: a usual one, or the advice of the engine. */
-function because(stream) {
-  const [reason, advice] = plainReason(stream);
-  return [reason, REMEDIES.find(([pattern]) => pattern.test(reason))?.[1]() ?? advice];
-}
+/** The reason in words, and a remedy: in the language of the page if the engine names the cause, else as the engine words them. */
+const because = (stream) => sourceWords(stream.cause) ?? plainReason(stream);
 
 /** Text in place of the picture of a camera that sends none. */
 export function explain(stream) {
@@ -90,15 +84,17 @@ export function explain(stream) {
   return "";
 }
 
-/** Lost cameras by reason: `{ reason, remedy, cameras: [{ name, since }] }`, the most cameras first. */
+/** Lost cameras by reason: `{ reason, remedy, detail, cameras: [{ name, since }] }`, the most cameras first. `detail` is the engine's own text where that has more. */
 export function troubles(streams) {
   const byReason = new Map();
   for (const stream of streams.filter(isLost)) {
     const [plain, remedy] = because(stream);
     const reason = plain || stateWord(stream);
-    const entry = byReason.get(reason) ?? { reason, remedy, cameras: [] };
+    const detail = isDetailed(stream.cause) ? plainReason(stream)[0] : "";
+    const key = JSON.stringify([reason, detail]);
+    const entry = byReason.get(key) ?? { reason, remedy, detail, cameras: [] };
     entry.cameras.push({ name: stream.name, since: clock(lostSince(stream)) });
-    byReason.set(reason, entry);
+    byReason.set(key, entry);
   }
   return [...byReason.values()].sort((a, b) => b.cameras.length - a.cameras.length);
 }

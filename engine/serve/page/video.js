@@ -1,13 +1,17 @@
 // Live video of one camera in its tile: fragments of MP4, or pictures where the browser does not play it, and what was found in
 // frames.
 
+import { causeText } from "./causes.js";
 import { el, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { Overlay } from "./overlay.js";
 import { Player } from "./player.js";
-import { t } from "./texts.js";
+import { moment } from "./status.js";
+import { sentences, t } from "./texts.js";
 
 const AGAIN_MS = 2000;
+/** Age of a picture in place of video from which on its time is shown, in milliseconds. */
+const STALE_MS = 5000;
 /** Least delay of video with sound, in seconds: pictures wait for the sound of their time. */
 const SOUND_DELAY_S = 1;
 
@@ -19,6 +23,13 @@ export class CameraVideo {
   #refused = "";
   #pictures = false;
   #hasPicture = false;
+  /** The same as the code of the engine, if it has one. */
+  #code = undefined;
+  /** Time of the shown picture, and that of the next one where the engine names it, in milliseconds since 1970. */
+  #pictureMs = 0;
+  #nextMs = null;
+  #isOutside = false;
+  #text = "";
   /** Pictures that came and were shown: they are decoded at the same time, and none may follow a newer one. */
   #came = 0;
   #shown = 0;
@@ -93,13 +104,30 @@ export class CameraVideo {
   /** Says on the picture that it has not changed although frames arrive, or that it is not analysed at this time. */
   showRemark({ frozen_s: seconds, outside_schedule: isOutside }) {
     const frozen = t("The picture has not changed at all for {time}, although the camera sends frames. Restart the camera.", { time: duration(seconds ?? 0) });
-    setText(this.remark, seconds ? frozen : isOutside ? t("Not analysed now: outside its schedule.") : "");
+    const outside = isOutside ? sentences(t("Not analysed now: outside its schedule."), this.#nextPicture()) : "";
+    setText(this.remark, seconds ? frozen : outside);
     this.remark.classList.toggle("quiet", !seconds);
+    this.#isOutside = Boolean(isOutside);
+    this.#showNote();
+  }
+
+  /** When pictures in place of video come outside the schedule. */
+  #nextPicture() {
+    if (!this.#isOpen || !this.#refused || this.#code === "view-private") return "";
+    return this.#code === "view-masked" ? t("Pictures come again within its schedule.") : t("A picture comes about every ten seconds.");
+  }
+
+  /** Shows the note, after the time of a picture that is not new. */
+  #showNote() {
+    const isPicture = this.#isOpen && this.#refused && this.#hasPicture;
+    const isOld = isPicture && (this.#isOutside || Date.now() - this.#pictureMs > STALE_MS);
+    setText(this.note, sentences(isOld ? t("The picture is of {time}.", { time: moment(this.#pictureMs) }) : "", this.#text));
   }
 
   /** A note below the picture; in its place if none is to come. */
   #say(text, hasPicture) {
-    setText(this.note, text);
+    this.#text = text;
+    this.#showNote();
     this.root.classList.toggle("without", !hasPicture);
   }
 
@@ -112,13 +140,16 @@ export class CameraVideo {
       this.overlay.add((message.pts_ms - this.#origin) / 1000, message);
     } else if (message.type === "video") {
       this.#begin(message);
+    } else if (message.type === "idle") {
+      this.#nextMs = message.time_ms;
     } else if (message.type === "refused") {
       this.player.stop();
       this.overlay.clear();
-      this.#refused = message.reason;
+      this.#refused = causeText(message.cause) ?? message.reason;
+      this.#code = message.cause?.code;
       this.hasSound = false;
       this.#hasPicture = false;
-      this.#say(t("No live video: {reason}.", { reason: message.reason }), false);
+      this.#say(t("No live video: {reason}.", { reason: this.#refused }), false);
     }
   }
 
@@ -141,12 +172,16 @@ export class CameraVideo {
 
   /** Shows a picture, and asks for the next one: as many come as the connection carries. */
   async #showPicture(bytes) {
-    const [number, at] = [++this.#came, this.overlay.newest];
+    const [number, idleMs] = [++this.#came, this.#nextMs];
+    // Nothing was found in a picture that is not analysed.
+    const [at, time] = idleMs === null ? [this.overlay.newest, Date.now()] : [-Infinity, idleMs];
+    this.#nextMs = null;
     const picture = await createImageBitmap(new Blob([bytes], { type: "image/jpeg" })).catch(() => null);
     if (!this.#isOpen) return;
     this.socket.next(this.name);
     if (!picture || !this.#refused || number < this.#shown) return;
     this.#shown = number;
+    this.#pictureMs = time;
     if (!this.#hasPicture) {
       this.#hasPicture = true;
       this.#say(t("Pictures instead of video: {reason}.", { reason: this.#refused }), true);
@@ -160,7 +195,8 @@ export class CameraVideo {
     // A browser may name a codec as supported, and not play it on this machine.
     if (this.video.error && !this.video.getVideoPlaybackQuality().totalVideoFrames) this.#pictures = true;
     this.close();
-    if (!wasRefused) setText(this.note, reason);
+    if (!wasRefused) this.#text = reason;
+    this.#showNote();
     this.#timer = setTimeout(() => { this.#timer = 0; this.open(this.player.delay); }, AGAIN_MS);
   }
 }

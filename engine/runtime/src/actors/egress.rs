@@ -464,17 +464,23 @@ impl Handler<LeftOut> for Egress {
             stream,
             count,
             still,
+            span,
             next,
             interval,
             permit: _permit,
         } = left_out;
+        // Its source did not stop when it was asked to, and the stream was removed, or the run ended, without it.
+        if self.run_end.was_idle() || !self.streams.contains_key(&stream) {
+            return;
+        }
         self.on_still(stream, still);
         if still > 0 && self.sinks.wants_notices() {
-            let earlier = interval * (count + still);
+            let earlier = interval * span;
             let notice = Notice::Still {
                 stream: self.name(stream).into(),
-                frame: next.index.saturating_sub(count + still),
+                frame: next.index.saturating_sub(span),
                 frames: still,
+                last_frame: next.index.saturating_sub(count + 1),
                 pts_ms: next.pts_ms - earlier.as_millis_f64(),
                 time_ms: self.clock.utc_ms(next.sent_at.saturating_sub(earlier)),
             };

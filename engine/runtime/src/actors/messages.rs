@@ -130,6 +130,8 @@ pub(crate) struct LeftOut {
     pub(crate) stream: StreamId,
     pub(crate) count: u64,
     pub(crate) still: u64,
+    /// Number of indices from the first of them to `next`: some are of frames that the source does not sample.
+    pub(crate) span: u64,
     pub(crate) next: FrameInfo,
     pub(crate) interval: Span,
     /// Free again once they are in the ledger.
@@ -230,10 +232,13 @@ pub(crate) struct StreamPaused {
     pub(crate) since: Timestamp,
 }
 
-/// The frames that come next of a stream do not continue those before: its tracks and incidents end.
+/// The frames that come next of a stream are not analysed, so that its tracks and incidents end, or are analysed again.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct SceneEnded(pub(crate) StreamId);
+pub(crate) struct ScheduleChanged {
+    pub(crate) stream: StreamId,
+    pub(crate) is_active: bool,
+}
 
 /// Remove a stream once its source has ended and nothing of it is in flight.
 #[derive(Debug, Message)]

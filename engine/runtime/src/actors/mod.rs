@@ -22,7 +22,7 @@ pub(crate) use graph_counts::ReservationCounts;
 pub(crate) use messages::{
     Abandon, AbandonStream, AddStats, AddStream, Arrived, BatchDone, CameraReported, ControlMessage,
     DropGraph, EndWhenIdle, FrameInfo, InstanceSaid, LeftOut, ModuleLoad, RemoveStream, ReportStats,
-    RequestAdmitted, RunLaunched, SceneEnded, SessionChanged, SetStreamSlo, StillFrame, StopActor,
+    RequestAdmitted, RunLaunched, ScheduleChanged, SessionChanged, SetStreamSlo, StillFrame, StopActor,
     StreamEnded, StreamPaused, StreamStateChanged, SwapGraph, SwitchPlan, TakeCounts, TakeLoads, TakePlan,
     TakeStats,
 };

@@ -55,6 +55,8 @@ pub(super) struct StreamEntry {
     pub(super) transforms_of: Option<u32>,
     /// Whether its source is away or no longer analysed, and frames of what it showed are in flight: what is known ends after them.
     pub(super) scene_ended: bool,
+    /// True while its frames come outside the times at which it is analysed.
+    pub(super) is_outside_schedule: bool,
     /// Outputs that wait for programs of transforms.
     pub(super) passing: PassingOutputs,
     /// Incidents that programs of transforms reported, by transform.
@@ -89,6 +91,7 @@ impl StreamEntry {
             summary: None,
             transforms_of: None,
             scene_ended: false,
+            is_outside_schedule: false,
             passing: PassingOutputs::new(),
             program_incidents: BTreeMap::new(),
             looked: None,

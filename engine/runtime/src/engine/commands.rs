@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 use weir_control::{GearMessage, Message};
+use weir_flow::Cause;
 use weir_graph::ModuleNode;
 use weir_policy::{ModuleEvent, ModuleStats, StreamShare};
 use weir_types::{Span, Timestamp};
@@ -233,6 +234,7 @@ impl RunContext<'_> {
                 outside_schedule: state == StreamPhase::Live
                     && shown.is_some_and(|shown| shown.control.is_outside_schedule()),
                 lost_s: lost_since(stream).map(|since| now.since(since).as_secs_f64()),
+                cause: reason.as_deref().and_then(Cause::of_source),
                 reason,
                 slo_ms: stream.own_slo.map(Span::as_millis_f64),
                 share: shown.map(|shown| shown.share).unwrap_or_default(),

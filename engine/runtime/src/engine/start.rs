@@ -8,11 +8,12 @@ use std::thread::JoinHandle;
 
 use actix::{Actor, Addr, AsyncContext, Context, Recipient};
 use tokio::sync::oneshot;
-use weir_analytics::transforms::{Outline, Schedule};
+use weir_analytics::transforms::Outline;
 use weir_control::Controller;
 use weir_flow::{Operator, PacketTap, mask_credentials};
 use weir_graph::{GateNode, SinkNode, SourceMode, SourceNode};
 use weir_policy::Backoff;
+use weir_policy::generate::PrefixFinder;
 use weir_types::{ModuleId, SlotId, Span, StreamId};
 
 use super::egress_thread::EgressThread;
@@ -53,15 +54,6 @@ where
 {
     let graph = actors.graph.clone();
     Box::new(move |of| graph.do_send(message(of)))
-}
-
-/// A schedule in the time zone of a stream, where it has none of its own.
-fn in_zone_of(route: &Route, schedule: &Schedule) -> Schedule {
-    let schedule = schedule.clone();
-    match &route.zone {
-        Some(zone) => schedule.in_zone(zone),
-        None => schedule,
-    }
 }
 
 /// Channels to the threads that run the batches of modules.
@@ -183,8 +175,13 @@ impl RunContext<'_> {
         for (slot, worker) in (0..).map(SlotId).zip(workers) {
             let worker = match worker.into_instance() {
                 Ok(instance) => {
-                    let InstanceHandle { jobs: sender, thread } =
-                        instance.start(sender(actors, InstanceSaid), &self.processor)?;
+                    let senders = (sender(actors, InstanceSaid), sender(actors, SessionChanged));
+                    let InstanceHandle {
+                        jobs: sender,
+                        thread,
+                        sessions: control,
+                    } = instance.start(senders, &self.processor)?;
+                    sessions.extend(control.map(|control| (slot, control)));
                     instances.insert(slot, sender);
                     threads.push(thread);
                     continue;
@@ -255,10 +252,12 @@ impl RunContext<'_> {
         for (spec, node) in running.specs.modules.iter().zip(running.graph.modules()) {
             let Some(generate) = &spec.generate else { continue };
             let bounds = generate.instances.iter().map(|spec| spec.max_sequence_tokens);
+            let caches_prefixes = generate.instances.iter().any(|spec| spec.prefix_tokens > 0);
             let maker = PromptMaker {
                 module: spec.id,
                 max_sequence_tokens: bounds.min().unwrap_or(0),
-                lengths: LengthPrediction::new(generate.length, &running.graph.models()[node.model]),
+                lengths: LengthPrediction::new(generate, &running.graph.models()[node.model]),
+                prefixes: caches_prefixes.then(PrefixFinder::default),
             };
             let on_made = sender(actors, identity::<PromptsMade>);
             let (sender, thread) = maker.start(&node.name, on_made, &self.processor)?;
@@ -271,7 +270,7 @@ impl RunContext<'_> {
     /// The sessions that the arbiter of a graph and its pools open and close.
     fn slot_sessions(&self, running: &RunGraph, threads: &mut BatchThreads) -> SlotSessions {
         let controls = std::mem::take(&mut threads.sessions);
-        if !running.specs.slots.memory.is_empty() {
+        if !running.specs.slots.memory.is_empty() || !running.specs.queues.is_empty() {
             self.residency.begin();
         }
         let models = running.graph.models().iter();
@@ -351,6 +350,7 @@ impl RunContext<'_> {
             policy: running.graph.policy().clone(),
             active: partitions.active.clone(),
             timeline: self.options.progress.shared_timeline(),
+            replans: partitions.replanner.requests(),
         }
     }
 
@@ -412,6 +412,10 @@ impl RunContext<'_> {
                     .filter_map(|slot| Some((*slot, threads.instances.remove(slot)?)))
                     .collect(),
                 prompts: threads.prompts.remove(&spec.id),
+                lengths: spec
+                    .generate
+                    .as_ref()
+                    .and_then(|generate| LengthPrediction::new(generate, &graph.models()[node.model])),
                 slo: graph.slo(),
                 devices: spec
                     .slots
@@ -446,7 +450,7 @@ impl RunContext<'_> {
     fn gate_of(
         &self,
         (id, node): (StreamId, &SourceNode),
-        route: &Route,
+        target: &Arc<SharedTarget>,
         context: &StreamContext,
     ) -> Option<SharedMotionGate> {
         let gate = node.gate.as_ref()?;
@@ -458,9 +462,16 @@ impl RunContext<'_> {
             let points = outline.points.iter();
             points.map(|point| (point.x as f32, point.y as f32)).collect()
         };
-        let times = node.gate_schedule.as_ref().map(|schedule| GateTimes {
-            schedule: in_zone_of(route, schedule),
-            clock: self.clock,
+        let clock = self.clock;
+        let times = node.gate_schedule.clone().map(|schedule| {
+            // Requests hold the gate, and must not keep their graph by it.
+            let target = Arc::downgrade(target);
+            GateTimes::new(move || {
+                let now_ms = clock.utc_ms(clock.now());
+                target
+                    .upgrade()
+                    .is_some_and(|target| target.contains(&schedule, now_ms))
+            })
         });
         let gate = SharedMotionGate::new(ignored.iter().map(corners).collect(), hold_ms, times);
         if self.options.record.is_some() {
@@ -508,11 +519,8 @@ impl RunContext<'_> {
             processor: Arc::clone(&self.processor),
             decode_level: (setup.decoded_as_needed && matches!(self.options.pace, Pace::Times(_)))
                 .then(|| context.decode_levels.add(id)),
-            active: node
-                .active
-                .as_ref()
-                .map(|schedule| Arc::new(in_zone_of(route, schedule))),
-            gate: self.gate_of((id, node), route, context),
+            active: node.active.clone().map(Arc::new),
+            gate: self.gate_of((id, node), &target, context),
             rejections: context.rejections.clone(),
             // Cameras that are lost together are tried again one after another.
             backoff: Backoff::new(

@@ -1,16 +1,15 @@
 //! The motion gate of a source: its thread asks it for each packet and picture, and the egress says what became of those that
 //! were looked at.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_analytics::transforms::Schedule;
 use weir_flow::{Frame, Image, Inference, Item, PacketGate, PixelFormat, RequestResults};
 use weir_policy::{
     AreaChanges, CameraSignal, GateDecision, GateEvent, LumaGrid, Region, SceneChange, StreamGate,
 };
 use weir_types::{ModuleId, StreamId};
 
-use crate::clock::Clock;
 use crate::picture_part::part_of;
 use crate::routes::Route;
 use crate::tile_memory::TileMemory;
@@ -22,16 +21,22 @@ const MAX_STEPS: usize = 4_096;
 pub(crate) type GateStep = (GateEvent, Option<GateDecision>);
 
 /// Times at which a gate applies.
-#[derive(Debug)]
-pub(crate) struct GateTimes {
-    pub(crate) schedule: Schedule,
-    pub(crate) clock: Clock,
-}
+pub(crate) struct GateTimes(Box<dyn Fn() -> bool + Send + Sync>);
 
 impl GateTimes {
-    /// Whether the gate applies at present.
+    /// `apply` says whether it is one of them at present.
+    pub(crate) fn new(apply: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Box::new(apply))
+    }
+
     fn apply(&self) -> bool {
-        self.schedule.contains(self.clock.utc_ms(self.clock.now()))
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for GateTimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("GateTimes").field(&self.apply()).finish()
     }
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_flow::{Frame, Joined, PrivacyMask, Source, SourceError, StreamState};
+use weir_flow::{Frame, Joined, PrivacyMask, Source, SourceError, StreamState, Withheld};
 use weir_policy::{CatchUp, FrameTime, MediaInfo, WaitFor};
 use weir_types::{RequestId, Span, Timestamp};
 
-use super::active::ActivePackets;
+use super::active::{ActivePackets, SkippedRun};
 use super::silence::DecodeTurns;
 use super::{Part, Playback, SharedMotionGate, SourceThread};
-use crate::actors::{Arrived, FrameInfo, LeftOut, RequestAdmitted, SceneEnded, StillFrame};
+use crate::actors::{Arrived, FrameInfo, LeftOut, RequestAdmitted, ScheduleChanged, StillFrame};
 use crate::admission::StreamPermit;
 use crate::assembly::Pace;
 use crate::clock::thread_time;
@@ -23,7 +23,7 @@ const EARLY_FRAMES: u32 = 10;
 impl SourceThread {
     /// Plays the source once.
     pub(super) fn play(&self, source: &mut dyn Source, playback: &mut Playback) -> Result<(), SourceError> {
-        let active_packets = self.begin(source, playback);
+        self.begin(source, playback);
         let (mut first, mut early) = (true, EARLY_FRAMES);
         while !self.stop.is_raised() {
             let wait = wait_for(playback, first, early);
@@ -43,8 +43,8 @@ impl SourceThread {
                 self.wait_as_joined(playback);
             }
             early = early.saturating_sub(1);
-            if let Some(packets) = active_packets.as_ref().filter(|_| early == 0) {
-                packets.on_known();
+            if early == 0 {
+                playback.skipped.on_known();
             }
             let time = self.on_frame(&mut frame, playback);
             self.watch_frozen(&frame.image, playback);
@@ -69,15 +69,15 @@ impl SourceThread {
         Ok(())
     }
 
-    /// Prepares a source that was opened, and the playback, for the first frame; gives the gate of packets of its schedule.
-    fn begin(&self, source: &mut dyn Source, playback: &mut Playback) -> Option<Arc<ActivePackets>> {
+    /// Prepares a source that was opened, and the playback, for the first frame.
+    fn begin(&self, source: &mut dyn Source, playback: &mut Playback) {
         source.limit_decoding(Arc::new(DecodeTurns {
             decoding: Arc::clone(&self.decoding),
             silence_watch: playback.silence_watch.clone(),
             stop: self.stop.clone(),
         }));
         source.tap_packets(Arc::clone(&self.tap));
-        let active_packets = self.gate_packets(source);
+        playback.skipped.on_open(self.gate_packets(source));
         playback.indices.on_open();
         if let Some(level) = &self.decode_level {
             level.on_open();
@@ -93,7 +93,6 @@ impl SourceThread {
         self.join(source, playback);
         playback.catch_up = CatchUp::default();
         playback.silence_watch.on_open(source.comes_in_segments());
-        active_packets
     }
 
     /// Reads the next frame, and counts the frames that the source left out before it. Gives the frame with the processor time
@@ -147,7 +146,7 @@ impl SourceThread {
             }
             return None;
         };
-        let packets = ActivePackets::new(active, self.clock, self.gate.clone());
+        let packets = ActivePackets::new(active, self.clock, self.gate.clone(), (&self.tap, &self.target));
         source.gate_packets(Arc::clone(&packets) as _);
         Some(packets)
     }
@@ -157,16 +156,19 @@ impl SourceThread {
         let Some(active) = &self.active else {
             return true;
         };
-        let is_active = active.contains(self.clock.utc_ms(self.sent_at(time)));
+        let sent_ms = self.clock.utc_ms(self.sent_at(time));
+        let is_active = self.target.contains(active, sent_ms);
         if std::mem::replace(&mut playback.is_active, is_active) != is_active {
             self.control.set_outside_schedule(!is_active);
+            self.egress.do_send(ScheduleChanged {
+                stream: self.stream,
+                is_active,
+            });
             if is_active {
                 playback.indices.count_left_out_as_still();
                 if let Some(gate) = &self.gate {
                     gate.on_begun();
                 }
-            } else {
-                self.egress.do_send(SceneEnded(self.stream));
             }
         }
         is_active
@@ -174,6 +176,11 @@ impl SourceThread {
 
     /// Counts a frame that is not analysed as still, with those before it, now or with later ones; `false` where the run stops.
     fn skip(&self, frame: &Frame, time: &FrameTime, playback: &mut Playback) -> bool {
+        // Only a delivery has what `privacy` hides.
+        let is_newest = playback.skipped.is_newest(frame.stamp_ms);
+        if is_newest && self.target.get().route.scene.withheld() == Withheld::FromNone {
+            self.tap.on_idle_frame(frame);
+        }
         playback.indices.count_left_out_as_still();
         let (_, before) = playback.indices.take_left_out();
         let earlier = playback.media.interval() * before;
@@ -187,22 +194,24 @@ impl SourceThread {
 
     /// Sends that frames outside the schedule are still; `false` where the run stops.
     pub(super) fn send_skipped(&self, playback: &mut Playback) -> bool {
-        let Some((first, still)) = playback.skipped.take() else {
+        let Some(SkippedRun { first, still, last }) = playback.skipped.take() else {
             return true;
         };
         let Some(permit) = self.rejections.acquire(&self.stop) else {
             return false;
         };
         let interval = playback.media.interval();
-        let span = interval * still;
+        let span = last + 1 - first.index;
+        let took = interval * span;
         self.egress.do_send(LeftOut {
             stream: self.stream,
             count: 0,
             still,
+            span,
             next: FrameInfo {
-                index: first.index + still,
-                pts_ms: first.pts_ms + span.as_millis_f64(),
-                sent_at: first.sent_at + span,
+                index: last + 1,
+                pts_ms: first.pts_ms + took.as_millis_f64(),
+                sent_at: first.sent_at + took,
             },
             interval,
             permit,
@@ -346,6 +355,7 @@ impl SourceThread {
             stream: self.stream,
             count,
             still,
+            span: count + still,
             next,
             interval: playback.media.interval(),
             permit,
@@ -404,6 +414,7 @@ impl SourceThread {
                 stream: self.stream,
                 count: 0,
                 still: 1,
+                span: 1,
                 next: FrameInfo {
                     index: info.index + 1,
                     ..info

@@ -103,3 +103,27 @@ impl DecodeLimit for DecodeTurns {
         self.silence_watch.lock().on_left_out(now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_flow::Cause;
+    use weir_types::Span;
+
+    use super::*;
+
+    #[test]
+    fn each_silence_has_a_code_with_its_duration() {
+        let limit = Span::from_secs(10);
+        for (silence, code) in [
+            (Silence::NotOpened(limit), "not-opened"),
+            (Silence::NoData(limit), "no-data"),
+            (Silence::NoPictures(limit), "no-pictures"),
+            (Silence::Undecoded(limit), "undecoded"),
+            (Silence::NotClosed(limit), "not-closed"),
+        ] {
+            let cause = Cause::of_source(&silence_reason(silence));
+            let found = cause.map(|cause| (cause.code, cause.values));
+            assert_eq!(found, Some((code, [("time", "10s".to_owned())].into())));
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! The graph in force, by which the frames of a source go. Another graph takes its place while the source goes on.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::Addr;
+use weir_analytics::transforms::Schedule;
 
 use crate::actors::{ActorRefs, GraphActor};
 use crate::routes::Route;
@@ -36,7 +38,19 @@ impl SharedTarget {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether a time in milliseconds since 1970 (UTC) is within a schedule, in the time zone of the graph in force where the schedule
+    /// has none of its own.
+    pub(crate) fn contains(&self, schedule: &Schedule, time_ms: u64) -> bool {
+        schedule.contains_in(time_ms, self.get().route.zone.as_ref())
+    }
+
     pub(crate) fn set(&self, target: SourceTarget) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(target);
+    }
+}
+
+impl fmt::Debug for SharedTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedTarget(graph {})", self.get().route.graph)
     }
 }

@@ -144,6 +144,10 @@ impl Handler<CameraReported> for Egress {
         let Some(entry) = self.streams.get_mut(&stream) else {
             return;
         };
+        if entry.is_outside_schedule {
+            entry.transforms.on_unanalysed_camera(event.as_ref(), time_ms);
+            return;
+        }
         let incidents = entry.transforms.on_camera(event.as_ref(), time_ms);
         // Before the first frame there is no graph whose transforms would report.
         if let Some(graph) = entry.transforms_of {

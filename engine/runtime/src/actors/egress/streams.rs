@@ -10,7 +10,7 @@ use weir_types::{StreamId, invariant};
 
 use super::Egress;
 use crate::actors::messages::{
-    AbandonStream, AddStream, ControlMessage, EndWhenIdle, RemoveStream, SceneEnded, SetStreamSlo,
+    AbandonStream, AddStream, ControlMessage, EndWhenIdle, RemoveStream, ScheduleChanged, SetStreamSlo,
     StreamEnded, StreamPaused, StreamStateChanged,
 };
 use crate::actors::stream_table::{RemovedStream, StreamEntry, StreamSummary};
@@ -215,11 +215,19 @@ impl Handler<StreamPaused> for Egress {
     }
 }
 
-impl Handler<SceneEnded> for Egress {
+impl Handler<ScheduleChanged> for Egress {
     type Result = ();
 
-    fn handle(&mut self, SceneEnded(stream): SceneEnded, _context: &mut Self::Context) {
-        if let Some(entry) = self.streams.get_mut(&stream) {
+    fn handle(&mut self, changed: ScheduleChanged, _context: &mut Self::Context) {
+        let ScheduleChanged { stream, is_active } = changed;
+        let now_ms = self.clock.utc_ms(self.clock.now());
+        let Some(entry) = self.streams.get_mut(&stream) else {
+            return;
+        };
+        entry.is_outside_schedule = !is_active;
+        if is_active {
+            entry.transforms.on_analysed_again(now_ms);
+        } else {
             entry.scene_ended = true;
             self.close_ended_analytics(stream);
         }
