@@ -30,6 +30,7 @@ mod overlap;
 mod partitioned;
 mod predicted_lengths;
 mod programs;
+mod queued_models;
 mod real_video;
 mod regions;
 mod request_traces;

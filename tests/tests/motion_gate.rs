@@ -4,11 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use weir_flow::{
-    Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Notice, Object, Operator, Points, Rect, Region,
-    RequestResults, Sink, SinkError, SinkFactory, StopFlag,
+    Catalog, Delivery, Frame, Inference, Item, ModuleOutput, Notice, Object, Operator, Packet, PacketFormat,
+    PacketObserver, Points, Rect, Region, RequestResults, Sink, SinkError, SinkFactory, StopFlag,
 };
 use weir_runtime::{Assembly, Engine, RunOptions};
 
@@ -237,6 +238,39 @@ fn camera_outside_its_schedule_is_live_and_marked() {
     };
     let handle = Engine::start(assembly, options, &StopFlag::default()).unwrap();
     wait_until(&handle, |now| stream(now, "camera").outside_schedule);
+    check_books(&handle.stop().unwrap());
+}
+
+/// Counts frames that it is given outside the schedule.
+#[derive(Default)]
+struct Watcher(AtomicU64);
+
+impl PacketObserver for Watcher {
+    fn on_format(&self, _stream: &Arc<str>, _format: &Arc<PacketFormat>) {}
+
+    fn on_packet(&self, _stream: &Arc<str>, _packet: &Packet) {}
+
+    fn on_idle_frame(&self, _stream: &Arc<str>, _frame: &Frame, _time_ms: u64) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_view(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn watcher_is_given_frames_outside_the_schedule() {
+    let assembly = outside_its_schedule(&Finder::default(), Box::new(Kept::default()));
+    let options = RunOptions {
+        until_stopped: true,
+        ..at_own_pace(None)
+    };
+    let handle = Engine::start(assembly, options, &StopFlag::default()).unwrap();
+    wait_until(&handle, |now| stream(now, "camera").outside_schedule);
+    let watcher = Arc::new(Watcher::default());
+    let _watching = handle.observe_packets("camera", watcher.clone()).unwrap();
+    wait_until(&handle, |_| watcher.0.load(Ordering::Relaxed) > 0);
     check_books(&handle.stop().unwrap());
 }
 

@@ -101,7 +101,7 @@ fn every_frame_passes_all_models_of_a_device_that_holds_two_of_five() {
 
 /// The most sessions that were open at once of the models that `is_own` says, as the log has it: in the order in which the
 /// arbiter heard of them.
-fn most_open(log: &Path, is_own: impl Fn(u64) -> bool) -> usize {
+pub(crate) fn most_open(log: &Path, is_own: impl Fn(u64) -> bool) -> usize {
     let text = std::fs::read_to_string(log).unwrap();
     let (mut open, mut most) = (0_usize, 0);
     for line in text.lines().skip(1) {

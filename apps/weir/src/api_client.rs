@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::Value;
 use weir_serve::Token;
 
-use crate::error::UserError;
+use crate::error::{UserError, request_reason};
 use crate::service::token;
 
 /// As long as the engine may take to answer, with some time for the way.
@@ -63,8 +63,9 @@ impl Client {
         };
         let unreachable = |error: ureq::Error| {
             UserError::new(format!(
-                "cannot connect to an engine at {}: {error}; start it with weir serve, or give its address with --at",
-                self.at
+                "cannot connect to an engine at {}: {}; start it with weir serve, or give its address with --at",
+                self.at,
+                request_reason(&error)
             ))
         };
         let mut response = answered.map_err(unreachable)?;

@@ -15,6 +15,10 @@ const ARCHIVE: &str = "archive";
 /// Reason to withhold the video of a camera whose pictures hide something.
 const HIDES: &str = "pictures of the camera hide something, and what is recorded hides nothing";
 
+/// Reason why nothing of an archive is shown that cannot be read.
+pub(crate) const UNREADABLE: &str =
+    "its archive cannot be read: check the disk and the permissions of its folder";
+
 /// The archive of a stream.
 pub(crate) struct Archive {
     pub(crate) stream: String,
@@ -61,16 +65,37 @@ pub(crate) fn of_graph(graph: &Graph, streams: &[String], only: Option<&str>) ->
     found
 }
 
-/// Those of them that have recordings. A stream that several sinks record is read from the first that has any of it.
+/// Those of them that have recordings. A stream that several sinks record is read from the first that has any of it. Folders that
+/// cannot be read come last, and their videos are withheld.
 ///
 /// # Errors
-/// A folder cannot be read.
+/// No folder with recordings can be read.
 pub(crate) fn recorded(archives: Vec<Archive>) -> io::Result<Vec<Archive>> {
-    let mut found: Vec<Archive> = Vec::new();
+    let (mut found, mut unreadable) = (Vec::<Archive>::new(), Vec::new());
+    let is_new = |found: &[Archive], archive: &Archive| {
+        let mut known = found.iter();
+        known.all(|known| known.stream != archive.stream)
+    };
     for archive in archives {
-        let is_known = found.iter().any(|known| known.stream == archive.stream);
-        if !is_known && !archive.reader.names()?.is_empty() {
-            found.push(archive);
+        if is_new(&found, &archive) {
+            match archive.reader.names() {
+                Ok(names) if names.is_empty() => {}
+                Ok(_) => found.push(archive),
+                Err(error) => unreadable.push((archive, error)),
+            }
+        }
+    }
+    let nothing_read = found.is_empty();
+    for (archive, error) in unreadable {
+        if nothing_read {
+            return Err(error);
+        }
+        if is_new(&found, &archive) {
+            tracing::warn!("the archive of {} cannot be read: {error}", archive.stream);
+            found.push(Archive {
+                withheld: Some(UNREADABLE),
+                ..archive
+            });
         }
     }
     Ok(found)
@@ -115,7 +140,7 @@ pub(crate) fn refusal(error: &ExportError) -> (String, String) {
         }
         ExportError::Unreadable(error) => (
             format!("the archive cannot be read: {}", weir_files::io_reason(error)),
-            "check the disk and who may read the folder".to_owned(),
+            "check the disk and the permissions of the folder".to_owned(),
         ),
     }
 }
@@ -143,4 +168,46 @@ pub(crate) fn file_name(stream: &str, from_ms: u64) -> String {
         .replace(['-', ':'], "")
         .replace(".000", "");
     format!("{stream}-{at}.mp4")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    #[test]
+    fn an_archive_that_cannot_be_read_hides_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("20261123T213005.123Z.mp4"), "").unwrap();
+        let readable = folder.path();
+        // No name is as long as the second.
+        let others = ["missing".to_owned(), "a".repeat(300)].map(|name| readable.join(name));
+        let [missing, unreadable] = others.each_ref().map(PathBuf::as_path);
+        let archive = |stream: &str, folder: &Path| Archive {
+            stream: stream.to_owned(),
+            reader: ArchiveReader::of_folder(folder),
+            withheld: None,
+            is_private: false,
+        };
+        let check = |folders: &[(&str, &Path)], expected: Option<Vec<(&str, Option<&str>)>>| {
+            let archives = folders.iter().map(|(stream, folder)| archive(stream, folder));
+            let found = recorded(archives.collect()).ok();
+            let found = found.as_ref().map(|found| {
+                let names = found.iter().map(|archive| (&*archive.stream, archive.withheld));
+                names.collect::<Vec<_>>()
+            });
+            assert_eq!(found, expected, "{folders:?}");
+        };
+        check(
+            &[("north", unreadable), ("south", readable), ("west", missing)],
+            Some(vec![("south", None), ("north", Some(UNREADABLE))]),
+        );
+        check(
+            &[("north", unreadable), ("north", readable)],
+            Some(vec![("north", None)]),
+        );
+        check(&[("north", unreadable), ("west", missing)], None);
+        check(&[("west", missing)], Some(Vec::new()));
+    }
 }

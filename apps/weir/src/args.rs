@@ -128,6 +128,8 @@ pub(crate) enum Command {
     Operators,
     /// Print the JSON schema of graphs, for completion and checks in editors
     Schema,
+    /// Print the description of the API of `weir serve`, in OpenAPI 3.0
+    Openapi,
     /// Write a frame of a clip with a coordinate grid, to read off points for zones and lines
     Zones(Zones),
     /// Write a range of a recorded archive as one MP4, without encoding it again

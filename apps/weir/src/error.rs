@@ -54,6 +54,14 @@ pub(crate) fn write_error(file: impl Display, error: &io::Error) -> UserError {
     UserError::new(format!("cannot write {file}: {}", io_reason(error)))
 }
 
+/// Reason of a failed request over HTTP, without the name of its kind and the code of the system.
+pub(crate) fn request_reason(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => io_reason(error),
+        error => error.to_string(),
+    }
+}
+
 /// True if the user can fix the error: a [`UserError`], or problems of a graph.
 pub(crate) fn is_mendable(error: &anyhow::Error) -> bool {
     weir_terminal::is_mendable(error) || error.chain().any(|cause| cause.is::<weir_config::ConfigError>())

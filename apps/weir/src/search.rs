@@ -22,11 +22,11 @@ pub(crate) use model::add_model;
 /// Type of the sinks that store tracks.
 pub(crate) const SINK: &str = "search";
 
-/// Tracks of a search that names no number.
-pub(crate) const USUAL_LIMIT: usize = 20;
+/// Tracks of a search that names no number, on the command line as of clients.
+pub(crate) const USUAL_LIMIT: usize = weir_serve::DEFAULT_FOUND_TRACKS;
 
 /// Tracks of a search at most.
-pub(crate) const MAX_LIMIT: usize = 100;
+pub(crate) const MAX_LIMIT: usize = weir_serve::MAX_FOUND_TRACKS;
 
 /// The sink of a graph that stores tracks.
 pub(crate) fn sink_of(graph: &Graph) -> Option<&SinkNode> {

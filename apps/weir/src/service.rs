@@ -29,9 +29,9 @@ use weir_graph::{Graph, SourceNode};
 use weir_operators::sinks::SegmentCache;
 use weir_runtime::{Assembly, Control, Progress, Snapshot, StreamError};
 use weir_serve::{
-    ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, DiscoverRequest, GraphCheck, GraphSave,
-    IncidentChange, IncidentQuery, Kept, LiveQueue, LiveView, NotReady, PictureRequest, PictureSender,
-    Refusal, SearchQuery, StreamPatch, StreamRequest, Token, Watching,
+    ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Backend, DiscoverRequest, ErrorCode, GraphCheck,
+    GraphSave, IncidentChange, IncidentQuery, Kept, LiveQueue, LiveView, NotReady, PictureRequest,
+    PictureSender, Refusal, SearchQuery, StreamPatch, StreamRequest, Token, Watching,
 };
 use weir_types::Span;
 
@@ -50,6 +50,7 @@ use crate::settings::Settings;
 use crate::traces::SpanCounts;
 use crate::zoo::Zoo;
 use allowed::AllowedPlaces;
+use ready::Warning;
 use recorded_metrics::RecordedMetrics;
 use refusals::{invalid, refused, refused_graph, refused_text};
 
@@ -398,8 +399,9 @@ impl Backend for Service {
             let mut graph = lock(&self.shown).clone();
             let snapshot = self.snapshot()?;
             let mut state = json(&*snapshot)?;
-            let sinks = ready::warnings(&snapshot);
-            state["warnings"] = snapshot.warnings.iter().cloned().chain(sinks).collect();
+            let warnings = ready::warnings(&snapshot);
+            state["warning_causes"] = warnings.iter().map(Warning::cause).collect();
+            state["warnings"] = warnings.into_iter().map(|warning| warning.text).collect();
             if let Some(keys) = graph.as_object_mut() {
                 keys.remove("text");
             }
@@ -425,10 +427,8 @@ impl Backend for Service {
         if snapshot.streams.iter().any(|stream| stream.name == name) {
             return Ok(self.live.drops.list(name));
         }
-        Err(ApiError::new(
-            Refusal::NotFound,
-            format!("there is no stream {name}"),
-        ))
+        let error = ApiError::new(Refusal::NotFound, format!("there is no stream {name}"));
+        Err(error.code(ErrorCode::StreamUnknown, [("name", name)]))
     }
 
     fn timeline(&self) -> Result<Value, ApiError> {

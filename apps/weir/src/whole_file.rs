@@ -123,8 +123,10 @@ impl ReservedFile {
                 let reason = "another run is to write it: choose another name";
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, reason));
             }
-            // Some network file systems lock nothing.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) if weir_files::has_no_locks(&error) => tracing::warn!(
+                "{} cannot be locked ({error}): another run that writes it is not noticed",
+                path.display()
+            ),
             Err(TryLockError::Error(error)) => return Err(error),
         }
         Ok(Self {

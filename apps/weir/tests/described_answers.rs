@@ -12,6 +12,9 @@ fn departures(schema: &Value, value: &Value, at: &str, described: &Value) -> Vec
         let schema = described.pointer(reference.trim_start_matches('#')).unwrap();
         return departures(schema, value, at, described);
     }
+    if schema["nullable"] == true && value.is_null() {
+        return Vec::new();
+    }
     let is_right = match schema["type"].as_str() {
         Some("object") => value.is_object(),
         Some("array") => value.is_array(),

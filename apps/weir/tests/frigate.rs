@@ -80,7 +80,7 @@ fn eight_cameras_become_a_graph_that_passes_check() {
     assert!(checked.status.success(), "{}", stderr(&checked));
     assert!(!stderr(&checked).contains("warning"), "{}", stderr(&checked));
     let again = place.weir(&IMPORT);
-    refused(&again, &["is there already and stays as it is", "--out"]);
+    refused(&again, &["exists and was not changed", "--out"]);
 }
 
 #[test]
@@ -95,6 +95,14 @@ fn graph_with_the_name_of_a_file_of_secrets_is_refused_and_nothing_is_written() 
         refused(&done, &[out, "give the graph another name", "--out site.toml"]);
         assert_eq!(std::fs::read_dir(place.at("site")).unwrap().count(), 0, "{out}");
     }
+}
+
+#[test]
+fn missing_folder_of_the_graph_is_named_with_the_remedy() {
+    let place = place(EIGHT);
+    let done = place.weir(&["import", "frigate", "config.yml", "--out", "nowhere/site.toml"]);
+    refused(&done, &["there is no folder nowhere: create it", "--out"]);
+    assert!(!place.at("nowhere").exists());
 }
 
 #[test]

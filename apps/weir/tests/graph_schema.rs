@@ -55,7 +55,8 @@ fn problems(folder: &Path, graph: &Value) -> Result<(), ConfigError> {
     std::fs::write(&path, toml::to_string(graph).unwrap()).unwrap();
     let zoo = weir::Zoo::in_folder(folder).unwrap();
     let catalog = weir::catalog(&zoo);
-    weir::graph::load_for(Sources::Replaced, &path, &catalog, &|_| Some("x".to_owned())).map(drop)
+    let environment = |name: &str| (name != "UNSET").then(|| "x".to_owned());
+    weir::graph::load_for(Sources::Replaced, &path, &catalog, &environment).map(drop)
 }
 
 #[test]
@@ -171,6 +172,31 @@ fn unknown_keys_and_wrong_kinds_are_refused_by_the_schema_where_check_refuses_th
         }
     }
     assert!(refused > 60, "{refused}");
+}
+
+#[test]
+fn numbers_and_flags_may_be_variables() {
+    let (schema, good) = (schema(), parse(GRAPH));
+    let folder = tempfile::tempdir().unwrap();
+    for (at, text, fits_both) in [
+        ("/sources/a/weight", "${UNSET:-2}", true),
+        ("/modules/tracks/high", "${UNSET:-0.5}", true),
+        ("/models/detector/score_threshold", "${UNSET:-}", true),
+        ("/policy/slack", "${UNSET:-true}", true),
+        ("/sinks/events/drops", "${UNSET:-false}", true),
+        ("/sinks/events/drops", "false", false),
+        ("/modules/tracks/high", "0.5", false),
+    ] {
+        let mut graph = good.clone();
+        *graph.pointer_mut(at).unwrap() = json!(text);
+        let (by_schema, by_check) = (fits(&schema, &graph), problems(folder.path(), &graph));
+        let both = (by_schema.is_ok(), by_check.is_ok());
+        assert_eq!(
+            both,
+            (fits_both, fits_both),
+            "{at} = {text}: {by_schema:?} {by_check:?}"
+        );
+    }
 }
 
 #[test]

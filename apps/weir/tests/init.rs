@@ -132,17 +132,17 @@ fn what_is_there_stays() {
     let before = std::fs::read(place.at("graph.toml")).unwrap();
     refused(
         &place.weir(&["init", "clip.mp4"]),
-        &["graph.toml is there already", "--out"],
+        &["graph.toml exists and was not changed", "--out"],
     );
     assert_eq!(std::fs::read(place.at("graph.toml")).unwrap(), before);
     std::os::unix::fs::symlink("nowhere", place.at("link.toml")).unwrap();
     refused(
         &place.weir(&["init", "clip.mp4", "--out", "link.toml"]),
-        &["is there already"],
+        &["exists and was not changed"],
     );
     refused(
         &place.weir(&["init", "clip.mp4", "--out", "none/graph.toml"]),
-        &["cannot write none/graph.toml"],
+        &["none/graph.toml cannot be written, since there is no folder none"],
     );
 }
 

@@ -220,6 +220,7 @@ fn a_model_over_three_processes_gives_what_its_parts_give_in_a_row() {
             share: 0,
             partition: PartitionId(number),
             booked: Timestamp::ZERO,
+            sent: Timestamp::ZERO,
         });
     }
     let next = || {

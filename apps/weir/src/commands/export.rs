@@ -1,6 +1,6 @@
 //! `weir export`: a range of an archive as one MP4, from the disk, whether an engine records into it or not.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -115,23 +115,59 @@ fn write(mut video: Video, out: &Path, overwrite: bool) -> io::Result<()> {
     let mut part = out.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));
     let part = PathBuf::from(part);
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&part)
-        .and_then(|mut file: File| {
-            io::copy(&mut video, &mut file)?;
-            file.sync_all()?;
-            if overwrite {
-                return std::fs::rename(&part, out);
-            }
-            // A link does not replace a file that another program has written meanwhile.
-            std::fs::hard_link(&part, out)?;
-            std::fs::remove_file(&part)
-        });
+    let written = write_new(&mut video, &part).and_then(|()| give_name(&part, out, overwrite));
     if written.is_err() {
         // Nothing of it is left behind; that it cannot be removed is less than why it failed.
         let _ = std::fs::remove_file(&part);
     }
     written
+}
+
+/// Writes a video to a file that was not there.
+fn write_new(video: &mut Video, path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    io::copy(video, &mut file)?;
+    file.sync_all()
+}
+
+/// Renames the complete file `part`; unless it may overwrite, a file is not replaced that another program has written
+/// meanwhile.
+fn give_name(part: &Path, out: &Path, overwrite: bool) -> io::Result<()> {
+    if !overwrite {
+        // An empty file reserves the name. A hard link would need no reservation, but FAT and exFAT have none.
+        drop(OpenOptions::new().write(true).create_new(true).open(out)?);
+    }
+    let renamed = std::fs::rename(part, out);
+    if renamed.is_err() && !overwrite {
+        // The reservation, an empty file; that it cannot be removed is less than why the file has no name.
+        let _ = std::fs::remove_file(out);
+    }
+    renamed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_video_gets_a_name_that_is_free_or_may_be_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let (part, out) = (folder.path().join("a.part"), folder.path().join("a.mp4"));
+        let names = || std::fs::read_dir(folder.path()).unwrap().count();
+
+        let missing = give_name(&part, &out, false).unwrap_err();
+        assert_eq!((missing.kind(), names()), (io::ErrorKind::NotFound, 0));
+
+        std::fs::write(&part, "first").unwrap();
+        give_name(&part, &out, false).unwrap();
+        assert_eq!((std::fs::read(&out).unwrap(), names()), (b"first".to_vec(), 1));
+
+        std::fs::write(&part, "second").unwrap();
+        let taken = give_name(&part, &out, false).unwrap_err();
+        assert_eq!((taken.kind(), names()), (io::ErrorKind::AlreadyExists, 2));
+        assert_eq!(std::fs::read_to_string(&out).unwrap(), "first");
+
+        give_name(&part, &out, true).unwrap();
+        assert_eq!((std::fs::read(&out).unwrap(), names()), (b"second".to_vec(), 1));
+    }
 }

@@ -50,7 +50,7 @@ pub(crate) fn frigate(args: &ImportFrigate, zoo: &Zoo) -> anyhow::Result<()> {
     }
     if let Some(there) = written.iter().find(|file| file.path.symlink_metadata().is_ok()) {
         return Err(UserError::new(format!(
-            "{} is there already and stays as it is: name a graph in another folder with --out",
+            "{} exists and was not changed: name a graph in another folder with --out",
             there.path.display()
         ))
         .into());

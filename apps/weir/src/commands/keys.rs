@@ -22,7 +22,8 @@ const HEAD: &str = "# Keys of the graph file
 Printed by `weir keys` from the rows that graphs are checked against. Keys of operators, heads, trackers, transforms, sinks and `options` are
 on the page of [operators](operators.md). The pages of the [graph file](graph.md) explain the keys with examples.
 
-A default is the value of an absent key; `none` means that the key has no effect by itself. The column *also in* names other places of a key:
+A default is the value of an absent key; `none` means that the key has no effect by itself. The column *since* names the first release with
+the key; those of 0.2.0 may be older. The column *also in* names other places of a key:
 
 - *cameras*: tables of `[cameras]` may have it.
 - *defaults*: `[defaults]` may have it for all sources and cameras.
@@ -59,7 +60,7 @@ fn push_keys(page: &mut String, section: &Section) {
     };
     let _ = writeln!(
         page,
-        "\n| key | value | default |{title} meaning |\n|---|---|---|{line}---|"
+        "\n| key | value | default |{title} since | meaning |\n|---|---|---|{line}---|---|"
     );
     for key in keys {
         let places = if has_places {
@@ -69,10 +70,11 @@ fn push_keys(page: &mut String, section: &Section) {
         };
         let _ = writeln!(
             page,
-            "| `{}` | {} | {} |{places} {} |",
+            "| `{}` | {} | {} |{places} {} | {} |",
             key.name,
             value_text(key.kind),
             key.default,
+            keys::since(section.name, key.name),
             key.about.replace('|', "\\|")
         );
     }
@@ -98,7 +100,8 @@ pub(super) fn value_text(kind: ValueKind) -> String {
         ValueKind::AtLeast(min) => format!("a number of at least {min}"),
         ValueKind::FrameRate => "a rate of frames, such as `\"5fps\"`".to_owned(),
         ValueKind::Bandwidth => "a bandwidth, such as `\"10Gbps\"`".to_owned(),
-        ValueKind::TextOrTexts => "text, or a list of texts".to_owned(),
+        ValueKind::DurationIn(min, max) => format!("a duration, {min} to {max}"),
+        ValueKind::TextOrTexts(max) => format!("text, or a list of at most {max} texts"),
         ValueKind::Polygon => "a polygon, such as `[[0, 0], [1, 0], [1, 0.2]]`".to_owned(),
         ValueKind::Polygons(max) => format!("a polygon, or a list of at most {max}"),
         ValueKind::FourPoints => "four points".to_owned(),
@@ -112,7 +115,7 @@ pub(super) fn value_text(kind: ValueKind) -> String {
         ValueKind::DropRule => format!("a table, or one of {}", join_names(DropRule::NAMES)),
         ValueKind::Preset => join_names(&Policy::presets()),
         ValueKind::Operations => {
-            "a list of `pull`, `balance`, `warm-start` and `reorder`, with `pull`".to_owned()
+            "a list of `pull`, `evict`, `swap`, `balance`, `warm-start` and `reorder`, with `pull`".to_owned()
         }
         ValueKind::Strategy => "a name, `true` or `false`, or a table".to_owned(),
     }
@@ -120,6 +123,9 @@ pub(super) fn value_text(kind: ValueKind) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+    use weir_flow::KeyKind;
+
     use super::*;
 
     const DOCS: &str = include_str!("../../../../docs/reference/keys.md");
@@ -160,12 +166,37 @@ mod tests {
     /// A client that may add a stream with a key may also change that key in the file.
     #[test]
     fn clients_may_edit_the_keys_of_streams_that_they_may_add() {
-        let api: serde_json::Value =
-            serde_json::from_str(include_str!("../../../../docs/openapi.json")).unwrap();
+        let api: Value = serde_json::from_str(weir_serve::openapi()).unwrap();
         let stream = api["components"]["schemas"]["NewStream"]["properties"].as_object();
         for name in stream.unwrap().keys().filter(|name| *name != "name") {
             let key = keys::SOURCE.iter().find(|key| key.name == name);
             assert!(key.is_some_and(|key| key.has(Mark::Clients)), "{name}");
+        }
+    }
+
+    #[test]
+    fn streams_of_the_api_have_the_bounds_of_their_keys() {
+        let api: Value = serde_json::from_str(weir_serve::openapi()).unwrap();
+        for name in ["NewStream", "StreamPatch"] {
+            let keys = api["components"]["schemas"][name]["properties"].as_object();
+            for (key, schema) in keys.unwrap() {
+                let row = keys::SOURCE.iter().find(|row| row.name == key);
+                match row.map(|row| row.kind) {
+                    Some(ValueKind::Plain(KeyKind::Number { min, max })) => {
+                        let bounds = (schema["minimum"].as_f64(), schema["maximum"].as_f64());
+                        assert_eq!(bounds, (Some(min), Some(max)), "{name}: {key}");
+                    }
+                    Some(ValueKind::Plain(KeyKind::OneOf(words))) => {
+                        let described = schema["enum"].as_array().unwrap().iter();
+                        let mut described = described.filter_map(Value::as_str);
+                        assert!(described.all(|word| words.contains(&word)), "{name}: {key}");
+                    }
+                    Some(ValueKind::Plain(KeyKind::Flag)) => {
+                        assert_eq!(schema["type"], "boolean", "{name}: {key}");
+                    }
+                    _ => {}
+                }
+            }
         }
     }
 

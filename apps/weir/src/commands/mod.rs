@@ -19,6 +19,7 @@ mod keys;
 mod manual;
 mod models;
 mod models_inspect;
+mod openapi;
 mod operators;
 mod plan;
 mod profile;
@@ -83,6 +84,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Command::Keys => keys::keys(),
         Command::Operators => operators::operators(&zoo),
         Command::Schema => schema::schema(&zoo),
+        Command::Openapi => openapi::openapi(),
         Command::Worker(args) => worker::worker(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Export(args) => export::export(&args, &zoo),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use weir_analytics::transforms::TRANSFORM_TYPES;
 use weir_flow::{Catalog, HeadOutput, HeadSpec, KeyKind, KeySpec, OperatorInput, OperatorSpec};
-use weir_graph::keys::{MODULE, SectionKey};
+use weir_graph::keys::{self, MODULE, SectionKey};
 
 use super::keys::value_text;
 use crate::output;
@@ -27,17 +27,19 @@ fn page(catalog: &Catalog) -> String {
     operators_chapter(&mut page, &catalog.operators);
     page += "\n## Trackers\n\n`operator = \"track\"` of a module, beside `inputs`, the modules whose objects it follows, and `streams`, those that it is for; it \
              has no model and none of the keys above (docs/reference/tracking.md).\n";
-    push_own_keys(&mut page, catalog.tracker_keys, &[]);
+    push_own_keys(&mut page, "tracker", catalog.tracker_keys, &[]);
     transforms_chapter(&mut page);
     heads_chapter(&mut page, &catalog.heads);
     page += "\n## Sinks\n\n`type = \"...\"` of a sink, beside `inputs`, `streams` and `when_slow`.\n";
     for sink in &catalog.sinks {
-        let _ = write!(page, "\n### `{}`\n\n{}.\n", sink.name, sink.about);
-        push_own_keys(&mut page, sink.keys, &[]);
+        let owner = format!("sink {}", sink.name);
+        let since = entry_note(&owner);
+        let _ = write!(page, "\n### `{}`\n\n{}.{since}\n", sink.name, sink.about);
+        push_own_keys(&mut page, &owner, sink.keys, &[]);
     }
     page += "\n## Options of sources\n\n`options = { ... }` of a source: options of FFmpeg, by its names and in its units. \
              Options that do not apply to a stream are ignored.\n";
-    push_own_keys(&mut page, catalog.connection_options, &[]);
+    push_own_keys(&mut page, "options", catalog.connection_options, &[]);
     page
 }
 
@@ -47,13 +49,14 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
     push_shared_header(page);
     for key in MODULE {
         let value = value_text(key.kind);
-        let about = meaning(key);
+        let about = meaning(key) + &key_note("module", key.name);
         let _ = writeln!(page, "| `{}` | all | {value} | {about} |", key.name);
     }
     let keys: Vec<_> = operators.iter().map(|spec| (spec.name, &*spec.keys)).collect();
     let shared = shared_keys(&keys);
-    push_shared_rows(page, &shared, &keys, &[]);
+    push_shared_rows(page, "operator", &shared, (&keys, &[]));
     for operator in operators {
+        let owner = format!("operator {}", operator.name);
         let models = if operator.heads.is_empty() {
             "has no model".to_owned()
         } else {
@@ -61,12 +64,13 @@ fn operators_chapter(page: &mut String, operators: &[OperatorSpec]) {
         };
         let _ = write!(
             page,
-            "\n### `{}`\n\n{}. Takes {}; {models}.\n",
+            "\n### `{}`\n\n{}. Takes {}; {models}.{}\n",
             operator.name,
             operator.about,
             operator_input(operator.input),
+            entry_note(&owner),
         );
-        push_own_keys(page, &operator.keys, &shared);
+        push_own_keys(page, &owner, &operator.keys, &shared);
     }
 }
 
@@ -89,10 +93,12 @@ fn transforms_chapter(page: &mut String) {
         .map(|kind| (kind.name, kind.keys))
         .collect();
     let shared = shared_keys(&keys);
-    push_shared_rows(page, &shared, &keys, &[]);
+    push_shared_rows(page, "transform", &shared, (&keys, &[]));
     for kind in TRANSFORM_TYPES {
-        let _ = write!(page, "\n### `{}`\n\n{}.\n", kind.name, kind.about);
-        push_own_keys(page, kind.keys, &shared);
+        let owner = format!("transform {}", kind.name);
+        let since = entry_note(&owner);
+        let _ = write!(page, "\n### `{}`\n\n{}.{since}\n", kind.name, kind.about);
+        push_own_keys(page, &owner, kind.keys, &shared);
     }
 }
 
@@ -105,16 +111,18 @@ fn heads_chapter(page: &mut String, heads: &[HeadSpec]) {
     let finders = heads.iter().filter(|head| head.output != HeadOutput::Attribute);
     let finders: Vec<&str> = finders.map(|head| head.name).collect();
     let shared = shared_keys(&keys);
-    push_shared_rows(page, &shared, &keys, &finders);
+    push_shared_rows(page, "head", &shared, (&keys, &finders));
     for head in heads {
+        let owner = format!("head {}", head.name);
         let _ = write!(
             page,
-            "\n### `{}`\n\n{}. Gives {}.\n",
+            "\n### `{}`\n\n{}. Gives {}.{}\n",
             head.name,
             head.about,
-            head_output(head.output)
+            head_output(head.output),
+            entry_note(&owner)
         );
-        push_own_keys(page, &head.keys, &shared);
+        push_own_keys(page, &owner, &head.keys, &shared);
     }
 }
 
@@ -134,14 +142,47 @@ fn push_shared_header(page: &mut String) {
     page.push_str("\n| key | of | holds | meaning |\n|---|---|---|---|\n");
 }
 
-/// The shared keys and which have them; `finders` are those that give objects.
-fn push_shared_rows(page: &mut String, shared: &[KeySpec], of: &[(&str, &[KeySpec])], finders: &[&str]) {
+/// The release of an entry of the catalog, as a sentence; empty for those of the first release.
+fn entry_note(owner: &str) -> String {
+    match keys::entry_since(owner) {
+        keys::FIRST_RELEASE => String::new(),
+        release => format!(" Since {release}."),
+    }
+}
+
+/// The release of a key that is newer than its owner, as the end of its meaning; otherwise empty.
+fn key_note(owner: &str, key: &str) -> String {
+    let release = keys::since(owner, key);
+    if release == keys::entry_since(owner) {
+        String::new()
+    } else {
+        format!("; since {release}")
+    }
+}
+
+/// The shared keys and which have them; `finders` are those that give objects, `kind` is what all of them are in lists of releases.
+fn push_shared_rows(
+    page: &mut String,
+    kind: &str,
+    shared: &[KeySpec],
+    (of, finders): (&[(&str, &[KeySpec])], &[&str]),
+) {
     for key in shared {
         let names = |has: bool| -> Vec<&str> {
             let those = of.iter().filter(|(_, keys)| keys.contains(key) == has);
             those.map(|(name, _)| *name).collect()
         };
         let (having, lacking) = (names(true), names(false));
+        // A row of several owners names a release only if the key came to all of them in it.
+        let mut notes = having
+            .iter()
+            .map(|name| key_note(&format!("{kind} {name}"), key.name));
+        let first = notes.next().unwrap_or_default();
+        let note = if notes.all(|note| note == first) {
+            first
+        } else {
+            String::new()
+        };
         let of = match lacking.len() {
             0 => "all".to_owned(),
             1 => format!("all but {}", join_names(&lacking)),
@@ -156,7 +197,7 @@ fn push_shared_rows(page: &mut String, shared: &[KeySpec], of: &[(&str, &[KeySpe
         let about = key.about.replace('|', "\\|");
         let _ = writeln!(
             page,
-            "| `{}` | {of} | {} | {about} |",
+            "| `{}` | {of} | {} | {about}{note} |",
             key.name,
             kind_text(key.kind)
         );
@@ -164,14 +205,14 @@ fn push_shared_rows(page: &mut String, shared: &[KeySpec], of: &[(&str, &[KeySpe
 }
 
 /// The keys that stand nowhere else.
-fn push_own_keys(page: &mut String, keys: &[KeySpec], shared: &[KeySpec]) {
+fn push_own_keys(page: &mut String, owner: &str, keys: &[KeySpec], shared: &[KeySpec]) {
     let mut own = keys.iter().filter(|key| !shared.contains(key)).peekable();
     if own.peek().is_none() {
         return;
     }
     page.push_str("\n| key | holds | meaning |\n|---|---|---|\n");
     for key in own {
-        let about = key.about.replace('|', "\\|");
+        let about = key.about.replace('|', "\\|") + &key_note(owner, key.name);
         let _ = writeln!(page, "| `{}` | {} | {about} |", key.name, kind_text(key.kind));
     }
 }
@@ -235,6 +276,43 @@ mod tests {
             connection_options: weir_operators::media::CONNECTION_OPTIONS,
             ..Catalog::default()
         }
+    }
+
+    /// List of the keys of a release, in the form of the files in `engine/graph/src/keys/releases`.
+    fn release_list(catalog: &Catalog) -> String {
+        let names = |keys: &[KeySpec]| keys.iter().map(|key| key.name).collect::<Vec<_>>();
+        let sections = keys::sections().into_iter().map(|section| {
+            let keys: Vec<&str> = section.keys.iter().map(|key| key.name).collect();
+            (section.name.to_owned(), keys)
+        });
+        let heads = catalog.heads.iter();
+        let heads = heads.map(|head| (format!("head {}", head.name), names(&head.keys)));
+        let operators = catalog.operators.iter();
+        let operators = operators.map(|spec| (format!("operator {}", spec.name), names(&spec.keys)));
+        let transforms = TRANSFORM_TYPES.iter();
+        let transforms = transforms.map(|spec| (format!("transform {}", spec.name), names(spec.keys)));
+        let sinks = catalog.sinks.iter();
+        let sinks = sinks.map(|sink| (format!("sink {}", sink.name), names(sink.keys)));
+        let others = [
+            ("operator emulate".to_owned(), Vec::new()),
+            ("tracker".to_owned(), names(catalog.tracker_keys)),
+            ("options".to_owned(), names(catalog.connection_options)),
+        ];
+        let owners = sections.chain(heads).chain(operators);
+        let owners = owners.chain(transforms).chain(sinks).chain(others);
+        owners
+            .map(|(owner, keys)| format!("{owner}: {}\n", keys.join(" ")))
+            .collect()
+    }
+
+    #[test]
+    fn release_of_this_version_has_a_list_of_its_keys() {
+        let version = env!("CARGO_PKG_VERSION");
+        assert!(
+            keys::is_listed(version),
+            "write engine/graph/src/keys/releases/{version}.txt, and name it in since.rs:\n{}",
+            release_list(&catalog())
+        );
     }
 
     /// Text from a heading to the next of its level; what stands before the first deeper one where `until` is that.
@@ -347,13 +425,13 @@ mod tests {
         ];
         let shared = shared_keys(&of);
         let mut page = String::new();
-        push_shared_rows(&mut page, &shared, &of, &[]);
+        push_shared_rows(&mut page, "operator", &shared, (&of, &[]));
         assert_eq!(
             page,
             "| `a` | all | `true` or `false` | for all |\n| `b` | `x`, `y` | `true` or `false` | for two |\n"
         );
         let mut page = String::new();
-        push_own_keys(&mut page, KEYS, &shared);
+        push_own_keys(&mut page, "operator x", KEYS, &shared);
         assert!(
             page.ends_with("|---|\n| `c` | `true` or `false` | for one |\n"),
             "{page}"
@@ -362,7 +440,7 @@ mod tests {
             [("x", KEYS), ("y", KEYS), ("z", &KEYS[..1]), ("w", &KEYS[..1])],
             String::new(),
         );
-        push_shared_rows(&mut page, &KEYS[1..2], &two, &["x"]);
+        push_shared_rows(&mut page, "operator", &KEYS[1..2], (&two, &["x"]));
         assert!(
             page.starts_with("| `b` | those that give objects, `y` |"),
             "{page}"

@@ -61,7 +61,10 @@ fn document(catalog: &Catalog) -> Value {
 fn definitions(catalog: &Catalog) -> Map<String, Value> {
     let mut definitions: Map<String, Value> = keys::sections()
         .into_iter()
-        .map(|section| (section.name.to_owned(), sections::table(&section.keys, catalog)))
+        .map(|section| {
+            let table = sections::table(section.name, &section.keys, catalog);
+            (section.name.to_owned(), table)
+        })
         .collect();
     definitions["source"]["anyOf"] =
         json!([{ "required": ["uri"] }, { "required": ["template"] }, { "required": ["queue"] }]);
@@ -84,33 +87,45 @@ fn definitions(catalog: &Catalog) -> Map<String, Value> {
 }
 
 fn module(catalog: &Catalog) -> Value {
-    let shared = sections::properties(keys::MODULE, catalog);
+    let shared = sections::properties("module", keys::MODULE, catalog);
     let of_tracker = keys::MODULE.iter().filter(|key| key.has(Mark::Tracker));
     let of_tracker: Vec<SectionKey> = of_tracker.copied().collect();
-    let of_tracker = sections::properties(&of_tracker, catalog);
+    let of_tracker = sections::properties("module", &of_tracker, catalog);
     let operators = catalog.operators.iter();
-    let operators = operators.map(|spec| variant("operator", (spec.name, spec.about), &spec.keys, &shared));
+    let operators = operators.map(|spec| {
+        let owner = format!("operator {}", spec.name);
+        variant("operator", (spec.name, spec.about), (&owner, &spec.keys), &shared)
+    });
     let emulated = (EMULATE, "stands for a model on an emulated device");
     let tracker = (TRACK, "follows objects through the frames of each stream");
     let others = [
-        variant("operator", emulated, &[], &shared),
-        variant("operator", tracker, catalog.tracker_keys, &of_tracker),
+        variant("operator", emulated, ("operator emulate", &[]), &shared),
+        variant(
+            "operator",
+            tracker,
+            ("tracker", catalog.tracker_keys),
+            &of_tracker,
+        ),
     ];
     json!({ "oneOf": operators.chain(others).collect::<Vec<_>>() })
 }
 
 fn transform(catalog: &Catalog) -> Value {
-    let shared = sections::properties(keys::TRANSFORM, catalog);
-    let variants = TRANSFORM_TYPES
-        .iter()
-        .map(|spec| variant("type", (spec.name, spec.about), spec.keys, &shared));
+    let shared = sections::properties("transform", keys::TRANSFORM, catalog);
+    let variants = TRANSFORM_TYPES.iter().map(|spec| {
+        let owner = format!("transform {}", spec.name);
+        variant("type", (spec.name, spec.about), (&owner, spec.keys), &shared)
+    });
     json!({ "oneOf": variants.collect::<Vec<_>>() })
 }
 
 fn sink(catalog: &Catalog) -> Value {
-    let shared = sections::properties(keys::SINK, catalog);
+    let shared = sections::properties("sink", keys::SINK, catalog);
     let sinks = catalog.sinks.iter();
-    let variants = sinks.map(|sink| variant("type", (sink.name, sink.about), sink.keys, &shared));
+    let variants = sinks.map(|sink| {
+        let owner = format!("sink {}", sink.name);
+        variant("type", (sink.name, sink.about), (&owner, sink.keys), &shared)
+    });
     json!({ "oneOf": variants.collect::<Vec<_>>() })
 }
 
@@ -123,9 +138,15 @@ fn named_in_catalog(name: &str, about: &str) -> Value {
     }
 }
 
-/// A table that names an entry of the catalog by its key `by`: keys of the entry, and those that all entries share.
-fn variant(by: &str, (name, about): (&str, &str), specs: &[KeySpec], shared: &Map<String, Value>) -> Value {
-    let mut keys = spec_properties(specs);
+/// A table that names an entry of the catalog by its key `by`: keys of the entry under the name that releases list them by, and those that
+/// all entries share.
+fn variant(
+    by: &str,
+    (name, about): (&str, &str),
+    (owner, specs): (&str, &[KeySpec]),
+    shared: &Map<String, Value>,
+) -> Value {
+    let mut keys = spec_properties(owner, specs);
     keys.extend(shared.clone());
     keys.insert(by.to_owned(), named_in_catalog(name, about));
     closed(&[by, "inputs"], keys)
@@ -156,6 +177,27 @@ mod tests {
             page(&catalog()),
             "write it anew: weir schema > docs/graph.schema.json"
         );
+    }
+
+    #[test]
+    fn keys_that_came_after_the_first_release_name_theirs() {
+        let document = document(&catalog());
+        let source = &document["definitions"]["source"]["properties"];
+        assert_eq!(source["active"]["x-since"], keys::since("source", "active"));
+        assert!(source["uri"]["x-since"].is_null());
+        assert!(sink_keys(&document, "webhook")["chat"]["x-since"].is_string());
+        assert!(sink_keys(&document, "webhook")["url"]["x-since"].is_null());
+        // A sink that is new as a whole; `inputs` is a key of all sinks.
+        assert!(sink_keys(&document, "mail")["server"]["x-since"].is_string());
+        assert!(sink_keys(&document, "mail")["inputs"]["x-since"].is_null());
+    }
+
+    /// Properties of the sinks of a type.
+    fn sink_keys<'a>(document: &'a Value, name: &str) -> &'a Value {
+        let sinks = document["definitions"]["sink"]["oneOf"].as_array();
+        let mut sinks = sinks.unwrap().iter();
+        let sink = sinks.find(|sink| sink["properties"]["type"]["const"] == name);
+        &sink.unwrap()["properties"]
     }
 
     #[test]

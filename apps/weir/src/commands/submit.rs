@@ -50,7 +50,7 @@ pub(crate) fn submit(args: &Submit, zoo: &Zoo) -> anyhow::Result<()> {
         let wrong = |reason: &str| UserError::new(format!("{}: {reason}", video.display()));
         let path = video.canonicalize().map_err(|error| wrong(&error.to_string()))?;
         if !path.is_file() {
-            return Err(wrong("it is no file: a job takes recorded videos").into());
+            return Err(wrong("it is not a file: a job takes recorded videos").into());
         }
         let path = path
             .to_str()

@@ -178,9 +178,10 @@ fn frame(node: &SourceNode, at: Span) -> Result<Frame, UserError> {
     let factory = source(clip, source_options(node));
     let mut source = factory
         .open(&StopFlag::default())
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| UserError::new(error.to_string()))?;
     let mut last = None;
-    while let Some(frame) = source.next().map_err(|error| failed(error.to_string()))? {
+    // Errors of sources name the source.
+    while let Some(frame) = source.next().map_err(|error| UserError::new(error.to_string()))? {
         if frame.pts_ms >= at.as_millis_f64() {
             return Ok(frame);
         }

@@ -104,7 +104,7 @@ const NEAREST: &[(&str, &str)] = &[
     ),
     (
         "onvif",
-        "`onvif` of a camera, and presets by rules (docs/how-to/camera-events.md)",
+        "`onvif` of a camera, and a sink `ptz` for presets (docs/how-to/camera-events.md)",
     ),
     (
         "proxy",

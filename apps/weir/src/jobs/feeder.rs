@@ -19,6 +19,7 @@ use super::progress::{JobStream, Problem, Standing, StreamSpec};
 use super::room::Room;
 use super::source::VideoFactory;
 use super::{Jobs, OpenQueue};
+use crate::lock::lock;
 
 /// Time between two looks for new jobs, and at most between two at streams.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -30,7 +31,7 @@ const MAX_BEGUN: u32 = 25;
 /// Largest number of tries of a video in one run without a committed segment.
 const MAX_TRIES: u32 = 3;
 
-/// Time until results are tried again that could not be written, while an engine serves.
+/// Time until results are tried again that could not be written, or a queue that could not be used, while an engine serves.
 const STORAGE_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Time until a server of a queue is asked again that is away, while an engine serves.
@@ -56,24 +57,60 @@ struct Next {
 
 type Key = (String, u64, usize);
 
+/// Reason why the jobs of an engine that serves wait: a queue cannot be used, as on a full disk.
+#[derive(Debug, Default)]
+struct Trouble(Option<String>);
+
+impl Trouble {
+    /// Returns the time until the next try, and whether the reason is another one than at the last try.
+    fn on_error(&mut self, error: &anyhow::Error) -> (Duration, bool) {
+        let reason = error.to_string();
+        let is_new = self.0.as_ref() != Some(&reason);
+        self.0 = Some(reason);
+        let wait = if is_absence(error) {
+            ABSENCE_RETRY_INTERVAL
+        } else {
+            STORAGE_RETRY_INTERVAL
+        };
+        (wait, is_new)
+    }
+
+    /// The queues can be used; returns whether there was trouble until now.
+    fn clear(&mut self) -> bool {
+        self.0.take().is_some()
+    }
+}
+
 /// Feeds until `stop` is raised. Where it does not wait for new jobs, raises it once all jobs have ended and no other stream
 /// goes on.
 ///
 /// # Errors
-/// A queue that cannot be used any more, or results that cannot be written.
+/// A queue that cannot be used any more, or results that cannot be written. Where it waits for new jobs, it tries again instead.
 pub(super) fn feed(jobs: &Jobs, control: &Control, stop: &StopFlag, waits: bool) -> anyhow::Result<()> {
     let mut running: Vec<Running> = Vec::new();
     let mut tries: BTreeMap<Key, u32> = BTreeMap::new();
     let mut room = Room::default();
+    let mut trouble = Trouble::default();
     let mut ended = Ok(());
     while !stop.is_raised() {
         let has_room = has_room(jobs, control, &mut room);
         match turn(jobs, control, stop, (&mut running, &mut tries), (waits, has_room)) {
-            Ok(()) => {}
+            Ok(()) => {
+                if trouble.clear() {
+                    *lock(&jobs.stopped) = None;
+                    tracing::warn!("the queues of jobs can be used again");
+                }
+            }
             // What an engine that serves does meanwhile goes on.
-            Err(error) if waits && is_absence(&error) => {
-                tracing::error!("{error}; jobs wait and will be retried");
-                sleep(ABSENCE_RETRY_INTERVAL, stop);
+            Err(error) if waits => {
+                let (wait, is_new) = trouble.on_error(&error);
+                if is_new {
+                    tracing::error!("{error}; jobs wait and will be retried");
+                }
+                if !is_absence(&error) {
+                    *lock(&jobs.stopped) = Some(error.to_string());
+                }
+                sleep(wait, stop);
             }
             Err(error) => {
                 ended = Err(error);
@@ -536,6 +573,26 @@ fn finish_committed(queue: &OpenQueue, stream: &JobStream) -> anyhow::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queue_that_cannot_be_used_is_tried_again_and_logged_once() {
+        let full = || {
+            let error = std::io::ErrorKind::StorageFull.into();
+            let path = "jobs/store.lock".into();
+            anyhow::Error::from(QueueError::File { path, error })
+        };
+        let away = anyhow::Error::from(QueueError::Server {
+            place: "nats://queue/a".to_owned(),
+            reason: "it is away".to_owned(),
+        });
+        let mut trouble = Trouble::default();
+        assert!(!trouble.clear());
+        assert_eq!(trouble.on_error(&full()), (STORAGE_RETRY_INTERVAL, true));
+        assert_eq!(trouble.on_error(&full()), (STORAGE_RETRY_INTERVAL, false));
+        assert_eq!(trouble.on_error(&away), (ABSENCE_RETRY_INTERVAL, true));
+        assert!(trouble.clear());
+        assert_eq!(trouble.on_error(&away), (ABSENCE_RETRY_INTERVAL, true));
+    }
 
     #[test]
     fn what_a_run_left_of_segments_that_are_not_committed_is_removed() {

@@ -49,7 +49,7 @@ pub(crate) struct JobsReport {
     pub(crate) reasons: Vec<String>,
     /// Losses of a queue's damaged store, in words.
     pub(crate) lost: Vec<String>,
-    /// The reason why the feeder gave up, if it did.
+    /// The reason why the feeder gave up, or why its jobs wait, if they do.
     pub(crate) stopped: Option<String>,
 }
 

@@ -99,8 +99,10 @@ pub(crate) fn hold(path: &Path) -> Result<File, String> {
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(format!("another engine of this graph uses {shown}")),
-        // Some network file systems lock nothing.
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(lock),
+        Err(TryLockError::Error(error)) if weir_files::has_no_locks(&error) => {
+            tracing::warn!("{shown} cannot be locked ({error}): another engine that uses it is not noticed");
+            Ok(lock)
+        }
         Err(TryLockError::Error(error)) => Err(unusable(error)),
     }
 }

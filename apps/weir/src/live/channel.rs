@@ -5,11 +5,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
-use weir_flow::{Packet, PacketCodec, PacketFormat, PacketObserver};
+use weir_flow::{Cause, Frame, Packet, PacketCodec, PacketFormat, PacketObserver};
 use weir_operators::media::{hevc_record, is_interlaced};
 use weir_serve::{LiveKind, LiveMessage, LiveQueue, MAX_QUEUED_BYTES};
 
 use super::fragments::{Fragmenter, Sample, Track, header};
+use super::sink::{PICTURES, frame_picture};
 use super::{h264, h265, sound};
 
 /// Reason for pictures in place of interlaced video.
@@ -18,6 +19,9 @@ const INTERLACED: &str = "its video is interlaced, which browsers show with comb
 /// Longest wait of a watcher for a key frame in milliseconds, by the arrival of frames; then it is shown pictures. Most cameras send
 /// a key frame each one to four seconds. Some send none for minutes, or a single one and then refresh parts of each picture.
 const KEY_TIMEOUT_MS: u64 = 5_000;
+
+/// Least time in milliseconds between two pictures of a stream outside its schedule.
+const IDLE_INTERVAL_MS: u64 = 1_000;
 
 /// See the module.
 pub(super) struct Channel {
@@ -54,6 +58,8 @@ struct State {
     /// Fragments since the last key frame; empty once they exceed half of a watcher's queue.
     group: Vec<LiveMessage>,
     group_bytes: usize,
+    /// The last picture outside the schedule of the stream and its time; `None` while frames are delivered.
+    idle: Option<(LiveMessage, u64)>,
 }
 
 impl Channel {
@@ -78,6 +84,11 @@ impl Channel {
             for message in state.setup.iter().chain(&state.group) {
                 queue.push(message);
             }
+        }
+        if let Some((jpeg, time_ms)) = &state.idle
+            && (pictures || state.is_refused)
+        {
+            push_idle(queue, jpeg, *time_ms);
         }
         state.watchers.push(Watcher {
             queue: Arc::clone(queue),
@@ -105,6 +116,7 @@ impl Channel {
         let mut state = self.lock();
         // Without a format, no key frame is to come.
         let (has_video, has_begun) = (state.format.is_some(), state.fragmenter.is_some());
+        state.idle = None;
         for watcher in &mut state.watchers {
             if has_video && !watcher.pictures {
                 watcher.check_key(has_begun, time_ms);
@@ -208,7 +220,28 @@ impl PacketObserver for Channel {
         // Under one lock: an encoder that has a picture must not find the stream refused and not yet private.
         let mut state = self.lock();
         state.is_private = true;
+        state.idle = None;
         state.refuse(reason);
+    }
+
+    fn on_idle_frame(&self, _stream: &Arc<str>, frame: &Frame, time_ms: u64) {
+        let is_recent = |(_, before_ms): &(LiveMessage, u64)| time_ms.abs_diff(*before_ms) < IDLE_INTERVAL_MS;
+        if self.lock().idle.as_ref().is_some_and(is_recent) {
+            return;
+        }
+        // Not under the lock, which all watchers take.
+        let Some(jpeg) = frame_picture(frame, PICTURES) else {
+            return;
+        };
+        let jpeg = LiveMessage::binary(LiveKind::Note, jpeg);
+        let mut state = self.lock();
+        if state.is_private {
+            return;
+        }
+        for watcher in state.pictured() {
+            push_idle(&watcher.queue, &jpeg, time_ms);
+        }
+        state.idle = Some((jpeg, time_ms));
     }
 
     fn is_view(&self) -> bool {
@@ -242,8 +275,20 @@ impl Watcher {
 
 /// It has no video that is played; pictures may follow.
 fn refused(reason: &str) -> LiveMessage {
-    let text = json!({ "type": "refused", "reason": reason }).to_string();
-    LiveMessage::text(LiveKind::Begin, text)
+    let mut note = json!({ "type": "refused", "reason": reason });
+    if let Some(cause) = Cause::of_view(reason) {
+        note["cause"] = json!(cause);
+    }
+    LiveMessage::text(LiveKind::Begin, note.to_string())
+}
+
+/// Sends a picture outside the schedule of the stream after its time, if the watcher can be sent one.
+fn push_idle(queue: &LiveQueue, jpeg: &LiveMessage, time_ms: u64) {
+    if queue.wants_picture(time_ms) {
+        let note = json!({ "type": "idle", "time_ms": time_ms });
+        queue.push(&LiveMessage::text(LiveKind::Note, note.to_string()));
+        queue.push_picture(jpeg, time_ms);
+    }
 }
 
 impl State {
@@ -375,7 +420,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use weir_flow::{SoundCodec, SoundFormat};
+    use weir_flow::{Image, SoundCodec, SoundFormat};
 
     use super::*;
 
@@ -468,7 +513,7 @@ mod tests {
             state.is_refused && state.group.is_empty() && texts.len() == 1,
             "{texts:?}"
         );
-        assert!(texts[0].contains("interlaced"), "{texts:?}");
+        assert!(texts[0].contains("\"view-interlaced\""), "{texts:?}");
     }
 
     /// Kinds of the messages that wait for a watcher: the type of a text, the first box of a header or fragment.
@@ -528,6 +573,29 @@ mod tests {
         // The source was opened again.
         channel.on_format(&stream, &format(false));
         assert!(!on_frame(&channel, 90_040) && on_frame(&channel, 90_040 + KEY_TIMEOUT_MS));
+    }
+
+    #[test]
+    fn pictures_outside_the_schedule_reach_watchers_without_video_and_those_that_come_later() {
+        let (channel, stream) = (Channel::new(false), Arc::from("north"));
+        let [pictured, playing, late, last]: [Arc<LiveQueue>; 4] = std::array::from_fn(|_| Arc::default());
+        channel.join(&pictured, true);
+        channel.join(&playing, false);
+        take(&pictured);
+        let samples = (0..64 * 48 * 3_u32).map(|at| (at % 251) as u8).collect();
+        let frame = Frame::new(0, 0.0, Image::from_rgb(64, 48, samples));
+        channel.on_idle_frame(&stream, &frame, 5_000);
+        channel.on_idle_frame(&stream, &frame, 5_000 + IDLE_INTERVAL_MS - 1);
+        let sent = take(&pictured);
+        assert!(sent.len() == 2 && sent[0] == "idle", "{sent:?}");
+        assert!(take(&playing).is_empty());
+        channel.join(&late, true);
+        let sent = take(&late);
+        assert!(sent.len() == 3 && sent[..2] == ["refused", "idle"], "{sent:?}");
+        // Frames are delivered again.
+        on_frame(&channel, 9_000);
+        channel.join(&last, true);
+        assert_eq!(take(&last), ["refused"]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ use encoders::Encoders;
 use incidents::Incidents;
 use stills::Stills;
 
-pub(crate) use incidents::{Bins, Filter, MAX_BINS, Page, PinRefused};
+pub(crate) use incidents::{Bins, Filter, Page, PinRefused};
 pub(crate) use sink::{LiveSink, NAME};
 pub(crate) use stills::NoStill;
 pub(crate) use totals::{Rule, RuleTotals, Totals};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use weir_flow::{
-    Delivery, Notice, Picture, PictureLimits, PictureTaker, Rect, Sink, SinkError, SinkFactory, StreamNames,
+    Delivery, Frame, Notice, Picture, PictureLimits, PictureTaker, Rect, Sink, SinkError, SinkFactory,
+    StreamNames,
 };
 use weir_graph::WhenSlow;
 use weir_operators::ObjectPictures;
@@ -17,7 +18,7 @@ use super::{Live, notes};
 pub(crate) const NAME: &str = "(page)";
 
 /// Of pictures where browsers do not play the video.
-const PICTURES: PictureLimits = PictureLimits {
+pub(super) const PICTURES: PictureLimits = PictureLimits {
     max_side: 640,
     max_bytes: 96 << 10,
 };
@@ -48,7 +49,7 @@ impl Sink for LiveSink {
         for incident in &delivery.incidents {
             self.0.incidents.add(&delivery.stream, incident);
         }
-        self.0.stills.offer(delivery);
+        self.0.stills.offer(&delivery.stream, &delivery.frame);
         let (mut note, mut channels) = (None, Vec::new());
         for shown in self.0.shown(&delivery.stream) {
             let note = note.get_or_insert_with(|| LiveMessage::text(LiveKind::Note, notes::frame(delivery)));
@@ -59,7 +60,7 @@ impl Sink for LiveSink {
         }
         if !channels.is_empty()
             && self.0.encoders.takes(&delivery.stream)
-            && let Some(picture) = take(delivery, PICTURES)
+            && let Some(picture) = take(&delivery.frame, PICTURES)
         {
             self.0.encoders.offer(Job {
                 stream: Arc::clone(&delivery.stream),
@@ -102,20 +103,20 @@ impl Sink for LiveSink {
     }
 }
 
-/// The frame of a delivery as a JPEG; `None` where there is nothing to see.
-pub(super) fn picture(delivery: &Delivery, limits: PictureLimits) -> Option<Vec<u8>> {
-    let picture = take(delivery, limits)?;
+/// A frame as a JPEG; `None` where there is nothing to see.
+pub(super) fn frame_picture(frame: &Frame, limits: PictureLimits) -> Option<Vec<u8>> {
+    let picture = take(frame, limits)?;
     let jpeg = picture.jpeg();
     (!jpeg.is_empty()).then(|| jpeg.to_vec())
 }
 
-/// The pixels of a delivery; `None` where there is nothing to see, as in frames of emulated streams.
-fn take(delivery: &Delivery, limits: PictureLimits) -> Option<Arc<dyn Picture>> {
-    let image = &delivery.frame.image;
+/// The pixels of a frame; `None` where there is nothing to see, as in frames of emulated streams.
+fn take(frame: &Frame, limits: PictureLimits) -> Option<Arc<dyn Picture>> {
+    let image = &frame.image;
     let (samples, _) = image.planes.plane(0);
     if samples.iter().all(|sample| Some(sample) == samples.first()) {
         return None;
     }
     let whole = Rect::new(0.0, 0.0, image.width as f32, image.height as f32);
-    ObjectPictures::default().take(&delivery.frame, &whole, limits)
+    ObjectPictures::default().take(frame, &whole, limits)
 }

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use weir_flow::{Delivery, PictureLimits};
+use weir_flow::{Frame, Packet, PacketFormat, PacketObserver, PictureLimits};
+use weir_runtime::Control;
 
-use super::sink::picture;
+use super::Live;
+use super::sink::frame_picture;
 
 /// Bounds of a picture: enough to draw zones on it.
 const LIMITS: PictureLimits = PictureLimits {
@@ -21,6 +23,9 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// Longest wait for a frame.
 const MAX_WAIT: Duration = Duration::from_secs(3);
+
+/// Longest wait for the next key frame of a stream outside its schedule.
+const MAX_IDLE_WAIT: Duration = Duration::from_secs(6);
 
 /// Requests that wait at a time: each takes a thread of the API, which has 8.
 const MAX_WAITING: usize = 3;
@@ -75,6 +80,10 @@ impl Stills {
     /// # Errors
     /// [`NoStill`].
     pub(crate) fn get(&self, stream: &str) -> Result<Arc<[u8]>, NoStill> {
+        self.get_within(stream, MAX_WAIT)
+    }
+
+    fn get_within(&self, stream: &str, limit: Duration) -> Result<Arc<[u8]>, NoStill> {
         let mut state = self.lock();
         state.taken.retain(|_, still| still.at.elapsed() < MAX_AGE);
         if let Some(still) = state.taken.get(stream) {
@@ -87,7 +96,7 @@ impl Stills {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let waited = self
             .taken
-            .wait_timeout_while(state, MAX_WAIT, |state| !state.taken.contains_key(stream));
+            .wait_timeout_while(state, limit, |state| !state.taken.contains_key(stream));
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         if let Some(count) = state.wanted.get_mut(stream) {
@@ -102,26 +111,58 @@ impl Stills {
         }
     }
 
-    /// Takes the picture of a delivery, if one is awaited.
-    pub(super) fn offer(&self, delivery: &Delivery) {
+    /// Takes the picture of a frame of a stream, if one is awaited.
+    pub(super) fn offer(&self, stream: &str, frame: &Frame) {
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let is_due = |state: &State| {
-            state.wanted.contains_key(&*delivery.stream) && !state.taken.contains_key(&*delivery.stream)
-        };
+        let is_due = |state: &State| state.wanted.contains_key(stream) && !state.taken.contains_key(stream);
         if !is_due(&self.lock()) {
             return;
         }
-        let jpeg = picture(delivery, LIMITS).map(Arc::from);
+        let jpeg = frame_picture(frame, LIMITS).map(Arc::from);
         let mut state = self.lock();
         let still = Still { at: now(), jpeg };
-        state.taken.insert(delivery.stream.to_string(), still);
+        state.taken.insert(stream.to_owned(), still);
         drop(state);
         self.taken.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Offers frames of streams outside their schedules, which no delivery has.
+struct IdleFrames(Arc<Live>);
+
+impl PacketObserver for IdleFrames {
+    fn on_format(&self, _stream: &Arc<str>, _format: &Arc<PacketFormat>) {}
+
+    fn on_packet(&self, _stream: &Arc<str>, _packet: &Packet) {}
+
+    fn on_idle_frame(&self, stream: &Arc<str>, frame: &Frame, _time_ms: u64) {
+        self.0.stills.offer(stream, frame);
+    }
+
+    fn is_view(&self) -> bool {
+        true
+    }
+}
+
+impl Live {
+    /// A picture of a stream outside its schedule: its next key frame is decoded for that.
+    ///
+    /// # Errors
+    /// [`NoStill`]; [`NoStill::Late`] also if the pictures of the stream hide something, which only deliveries do.
+    pub(crate) fn idle_still(
+        self: &Arc<Self>,
+        control: &Control,
+        stream: &str,
+    ) -> Result<Arc<[u8]>, NoStill> {
+        let frames = Arc::new(IdleFrames(Arc::clone(self)));
+        let observed = control.observe_packets(stream, frames);
+        let _subscription = observed.map_err(|_| NoStill::Late)?;
+        self.stills.get_within(stream, MAX_IDLE_WAIT)
     }
 }

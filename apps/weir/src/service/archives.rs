@@ -3,9 +3,9 @@
 use std::io;
 
 use serde_json::{Value, json};
-use weir_flow::is_of_single_pictures;
+use weir_flow::{Cause, is_of_single_pictures};
 use weir_operators::sinks::{ArchiveReader, ExportError, SegmentFile};
-use weir_serve::{ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, Refusal};
+use weir_serve::{ApiError, ArchiveExport, ArchiveRange, ArchiveSegment, ErrorCode, Refusal};
 
 use super::Service;
 use super::refusals::invalid;
@@ -22,19 +22,26 @@ impl Service {
     pub(super) fn list_archives(&self) -> Result<Value, ApiError> {
         let mut cameras = Vec::new();
         for archive in self.archives(None)? {
-            let names = archive.reader.names().map_err(|error| unreadable(&error))?;
             if let Some(reason) = archive.withheld {
-                cameras.push(json!({ "stream": archive.stream, "withheld": reason }));
+                cameras.push(withheld(&archive.stream, reason));
                 continue;
             }
-            let extent = archive.reader.extent(&names, &self.segments);
-            if let Some((from_ms, to_ms)) = extent.map_err(|error| unreadable(&error))? {
-                cameras.push(json!({
+            let read = archive.reader.names().and_then(|names| {
+                let extent = archive.reader.extent(&names, &self.segments)?;
+                Ok(extent.map(|extent| (extent, names.len())))
+            });
+            match read {
+                Ok(Some(((from_ms, to_ms), segments))) => cameras.push(json!({
                     "stream": archive.stream,
                     "from_ms": from_ms,
                     "to_ms": to_ms,
-                    "segments": names.len(),
-                }));
+                    "segments": segments,
+                })),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!("the archive of {} cannot be read: {error}", archive.stream);
+                    cameras.push(withheld(&archive.stream, archives::UNREADABLE));
+                }
             }
         }
         Ok(json!({ "cameras": cameras }))
@@ -89,6 +96,7 @@ impl Service {
         let reader = self.archive(stream)?;
         let none = || {
             let error = ApiError::new(Refusal::NotFound, format!("{stream} has no such segment"));
+            let error = error.code(ErrorCode::SegmentGone, []);
             error.hint("it may have been removed since: list the segments again")
         };
         let SegmentFile { file, unfinished } = reader
@@ -135,7 +143,10 @@ impl Service {
     /// The archive of a camera.
     fn archive(&self, stream: &str) -> Result<ArchiveReader, ApiError> {
         let mut found = self.archives(Some(stream))?;
-        let none = || ApiError::new(Refusal::NotFound, format!("no archive has a camera {stream}"));
+        let none = || {
+            let error = ApiError::new(Refusal::NotFound, format!("no archive has a camera {stream}"));
+            error.code(ErrorCode::ArchiveMissing, [("name", stream)])
+        };
         let archive = found
             .pop()
             .ok_or_else(|| none().hint("GET /api/archive lists the cameras that have one"))?;
@@ -178,11 +189,21 @@ fn checked((from, to): (u64, u64)) -> Result<(u64, u64), ApiError> {
     Err(invalid("`to` is not after `from`").hint(times::FORMS))
 }
 
+/// A camera of the list whose video is not shown, with the reason.
+fn withheld(stream: &str, reason: &str) -> Value {
+    let mut camera = json!({ "stream": stream, "withheld": reason });
+    if let Some(cause) = Cause::of_view(reason) {
+        camera["cause"] = json!(cause);
+    }
+    camera
+}
+
 fn none_recorded(stream: &str, nearest: Option<(u64, u64)>) -> ApiError {
     let error = ApiError::new(
         Refusal::NotFound,
         format!("nothing of {stream} was recorded in the range"),
     );
+    let error = error.code(ErrorCode::NothingRecorded, [("name", stream)]);
     match nearest {
         Some(nearest) => error.hint(archives::nearest(nearest)),
         None => error.hint("nothing of it is recorded at all"),

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use weir_config::Diagnostic;
 use weir_graph::{Graph, SourceNode, text_edit};
-use weir_serve::{ApiError, GraphCheck, GraphEdit, GraphSave, Refusal};
+use weir_serve::{
+    ApiError, ErrorCode, GraphCheck, GraphEdit, GraphSave, MAX_EDIT_PATH, MAX_GRAPH_EDITS, Refusal,
+};
 
 use super::Service;
 use super::edit_rights;
@@ -26,12 +28,6 @@ const MAX_TEXT_BYTES: usize = 256 << 10;
 
 /// Saves that can be undone.
 const MAX_UNDO: usize = 20;
-
-/// Edits of one request: a camera has fewer zones.
-const MAX_EDITS: usize = 200;
-
-/// Tables around a key.
-const MAX_PATH: usize = 8;
 
 /// Hexadecimal digits of a version.
 const VERSION_DIGITS: usize = 32;
@@ -91,15 +87,17 @@ fn with_edits(text: String, edits: Vec<GraphEdit>) -> Result<String, ApiError> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(too_long());
     }
-    if edits.len() > MAX_EDITS {
-        return Err(invalid(format!("at most {MAX_EDITS} edits are made at once")));
+    if edits.len() > MAX_GRAPH_EDITS {
+        return Err(invalid(format!(
+            "at most {MAX_GRAPH_EDITS} edits are made at once"
+        )));
     }
     edits
         .into_iter()
         .try_fold(text, |text, GraphEdit { path, value }| {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            if path.len() > MAX_PATH {
-                return Err(invalid(format!("a path has at most {MAX_PATH} names")));
+            if path.len() > MAX_EDIT_PATH {
+                return Err(invalid(format!("a path has at most {MAX_EDIT_PATH} names")));
             }
             let edited = if value.is_null() {
                 text_edit::remove(&text, &path)
@@ -369,6 +367,7 @@ fn check_version(text: &str, version: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     let error = ApiError::new(Refusal::Conflict, "the graph file has changed since it was read");
+    let error = error.code(ErrorCode::FileChanged, []);
     Err(error.hint("read it again, and make the edit in the new text"))
 }
 

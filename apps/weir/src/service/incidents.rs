@@ -4,20 +4,17 @@ use std::fs::File;
 use std::str::FromStr;
 
 use serde_json::Value;
-use weir_serve::{ApiError, IncidentChange, IncidentQuery, Refusal};
+use weir_serve::{
+    ApiError, DEFAULT_LISTED_INCIDENTS, ErrorCode, IncidentChange, IncidentQuery, MAX_INCIDENT_BINS,
+    MAX_LISTED_INCIDENTS, Refusal,
+};
 
 use super::Service;
 use super::archives::time;
 use super::refusals::invalid;
 use crate::jobs::now_ms;
-use crate::live::{Bins, Filter, MAX_BINS, Page, PinRefused};
+use crate::live::{Bins, Filter, Page, PinRefused};
 use crate::lock::lock;
-
-/// Incidents of a list that says no number.
-const USUAL_LIMIT: usize = 100;
-
-/// Incidents of a list at most.
-const MAX_LIMIT: usize = 500;
 
 impl Service {
     /// Opens the store of incidents, in the folder of the engine's files for this graph.
@@ -45,8 +42,9 @@ impl Service {
         };
         let page = Page {
             before: parsed("before", query.before.as_deref(), "the `next` of another list")?,
-            limit: bounded("limit", query.limit.as_deref(), MAX_LIMIT)?.unwrap_or(USUAL_LIMIT),
-            bins: bounded("bins", query.bins.as_deref(), MAX_BINS)?
+            limit: bounded("limit", query.limit.as_deref(), MAX_LISTED_INCIDENTS)?
+                .unwrap_or(DEFAULT_LISTED_INCIDENTS),
+            bins: bounded("bins", query.bins.as_deref(), MAX_INCIDENT_BINS)?
                 .map(|count| bins(&filter, count))
                 .transpose()?,
         };
@@ -81,6 +79,7 @@ impl Service {
                     Refusal::Conflict,
                     format!("{max} incidents are pinned, which are the most"),
                 );
+                let error = error.code(ErrorCode::PinsFull, [("max", &*max.to_string())]);
                 error.hint("take the pin off another one first: GET /api/incidents?pinned=true lists them")
             }
         })?;
@@ -123,6 +122,7 @@ fn unknown(or: &str) -> ApiError {
         Refusal::NotFound,
         format!("there is no such incident any more{or}"),
     )
+    .code(ErrorCode::IncidentGone, [])
 }
 
 fn parsed<T: FromStr>(name: &str, value: Option<&str>, form: &str) -> Result<Option<T>, ApiError> {

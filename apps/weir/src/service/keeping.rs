@@ -307,7 +307,7 @@ impl Service {
         is_meant: impl FnOnce(&GraphChanges) -> bool,
     ) -> Result<Kept, String> {
         self.check_editable(loaded)?;
-        let by_hand = "weir serve did not write its table in the graph's file, and leaves it as it is";
+        let by_hand = "weir serve did not write its table in the graph file, so it does not change it";
         let text = edit(&loaded.text).ok_or(by_hand)?;
         let edit = self.read_edit(text, loaded);
         let edit = edit.filter(|edit| is_meant(&edit.changes));

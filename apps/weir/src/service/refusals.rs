@@ -2,7 +2,7 @@
 
 use weir_config::ConfigError;
 use weir_runtime::StreamError;
-use weir_serve::{ApiError, Refusal};
+use weir_serve::{ApiError, ErrorCode, Refusal};
 
 use crate::reload::Problem;
 
@@ -13,7 +13,8 @@ pub(super) fn invalid(what: impl Into<String>) -> ApiError {
 /// The answer to a client that asks for pictures of a private stream.
 pub(super) fn pictures_private(stream: &str) -> ApiError {
     let what = format!("the pictures of {stream} are private");
-    ApiError::new(Refusal::Forbidden, what).hint("the graph has `private = true` for it")
+    let error = ApiError::new(Refusal::Forbidden, what).hint("the graph has `private = true` for it");
+    error.code(ErrorCode::PicturesPrivate, [("name", stream)])
 }
 
 /// The answer to a refused graph: its text is invalid, or it cannot be changed at runtime.
@@ -72,5 +73,9 @@ pub(super) fn refused(error: &StreamError) -> ApiError {
         | StreamError::Source(_) => Refusal::Invalid,
         StreamError::Thread(_) | StreamError::Machine | StreamError::Stopping => Refusal::Unavailable,
     };
-    ApiError::new(refusal, error.to_string())
+    let refused = ApiError::new(refusal, error.to_string());
+    match error {
+        StreamError::Unknown { name, .. } => refused.code(ErrorCode::StreamUnknown, [("name", &**name)]),
+        _ => refused,
+    }
 }

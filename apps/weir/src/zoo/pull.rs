@@ -5,12 +5,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use weir_files::io_reason;
 
 use super::verified::{wrong_size, wrong_sum};
 use super::{Entry, Origin, Zoo, sha256};
-use crate::error::{UserError, write_error};
+use crate::error::{UserError, request_reason, write_error};
 
 /// Tries of one download: a network that fails three times running will not mend by itself.
 const MAX_TRIES: u32 = 3;
@@ -107,7 +106,8 @@ fn fetch(name: &str, entry: &Entry) -> anyhow::Result<Vec<u8>> {
             }
             Err(error) => {
                 let hint = "set WEIR_MODEL_MIRROR to a folder that has it if this machine is offline";
-                return Err(error).with_context(|| format!("cannot fetch zoo:{name} from {url} ({hint})"));
+                let reason = request_reason(&error);
+                anyhow::bail!("cannot fetch zoo:{name} from {url}: {reason}; {hint}");
             }
         }
     };

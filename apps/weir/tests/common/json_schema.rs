@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(crate) fn check(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     for (keyword, says) in schema.as_object().unwrap() {
         match keyword.as_str() {
-            "$schema" | "title" | "description" | "$defs" | "definitions" | "examples" => {}
+            "$schema" | "title" | "description" | "$defs" | "definitions" | "examples" | "x-since" => {}
             "$ref" => check(root, target(root, says), value)?,
             "oneOf" | "anyOf" => alternatives(root, keyword, says, value)?,
             "properties" => {

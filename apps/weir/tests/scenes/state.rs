@@ -1,6 +1,7 @@
 //! States of scenes as `GET /api/state` has them.
 
 use serde_json::{Map, Value, json};
+use weir_flow::Cause;
 
 use super::{Condition, Scene};
 
@@ -19,7 +20,7 @@ const REASONS: [&str; 2] = [
     "cannot open rtsp://192.0.2.7/stream: timed out: check the network",
 ];
 
-pub(super) const FULL: &str = "/srv/weir/video: the disk is full";
+pub(super) const FULL: &str = "cannot write /srv/weir/video: the disk is full: make room or write elsewhere";
 
 /// Groups of a site with many cameras.
 const GROUPS: [&str; 3] = ["street", "inside", "yard"];
@@ -48,7 +49,7 @@ pub(super) fn state(scene: &Scene, elapsed_s: f64) -> Value {
         .collect();
     let mut warnings = Vec::new();
     if scene.condition == Condition::DiskFull {
-        warnings.extend(["archive", "clips"].map(|sink| format!("sink {sink}: {FULL}.")));
+        warnings.extend(["archive", "clips"].map(|sink| (sink, format!("sink {sink}: {FULL}."))));
     }
     let problems = match scene.condition {
         Condition::BadFile => {
@@ -66,8 +67,15 @@ pub(super) fn state(scene: &Scene, elapsed_s: f64) -> Value {
         "slo_ms": 1_000.0,
         "stopping": false,
         "streams": streams,
-        "warnings": warnings,
+        "warning_causes": warnings.iter().map(|(sink, text)| warning_cause(sink, text)).collect::<Vec<_>>(),
+        "warnings": warnings.iter().map(|(_, text)| text).collect::<Vec<_>>(),
     })
+}
+
+fn warning_cause(sink: &str, text: &str) -> Value {
+    let mut cause = json!(Cause::of_warning(text));
+    cause["sink"] = sink.into();
+    cause
 }
 
 fn stream(
@@ -85,7 +93,8 @@ fn stream(
     });
     if is_lost {
         stream["lost_s"] = (2_520.0 + elapsed_s).into();
-        stream["reason"] = REASONS[index / 2 % REASONS.len()].into();
+        let reason = REASONS[index / 2 % REASONS.len()];
+        (stream["reason"], stream["cause"]) = (reason.into(), json!(Cause::of_source(reason)));
     }
     if scene.names.len() > 16 {
         stream["groups"] = json!([GROUPS[index % GROUPS.len()]]);

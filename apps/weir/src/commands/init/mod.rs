@@ -98,13 +98,22 @@ pub(super) fn write_new(path: &Path, text: &str, is_secret: bool) -> Result<(), 
         .and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => already_there(path),
+        std::io::ErrorKind::NotFound => folder_missing(path),
         _ => write_error(path.display(), &error),
     })
 }
 
+fn folder_missing(path: &Path) -> UserError {
+    let folder = path.parent().unwrap_or(path).display();
+    UserError::new(format!(
+        "{} cannot be written, since there is no folder {folder}: create it, or name a file in another one with --out",
+        path.display()
+    ))
+}
+
 fn already_there(path: &Path) -> UserError {
     UserError::new(format!(
-        "{} is there already and stays as it is: name another with --out",
+        "{} exists and was not changed: name another file with --out",
         path.display()
     ))
 }

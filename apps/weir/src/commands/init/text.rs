@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weir_flow::{SourceInfo, SourceLogin, mask_credentials};
+use weir_graph::keys::{APP, MODEL, SOURCE, SectionKey};
 
 use crate::error::UserError;
 use crate::graph_text::{one_line, quoted};
@@ -70,6 +71,8 @@ pub(super) fn graph(setup: &Setup<'_>) -> Result<String, UserError> {
         ("@FILE@", file),
         ("@SLO@", slo(setup.seen).to_owned()),
         ("@SOURCE@", source_table(setup, &stream)?),
+        ("@ABOUT_SLO@", sentence(APP, "slo")),
+        ("@ABOUT_BATCH@", sentence(MODEL, "batch")),
         ("@MODEL_REMARK@", remark),
         ("@MODEL@", model),
         ("@STREAM@", stream),
@@ -140,31 +143,31 @@ fn source_table(setup: &Setup<'_>, stream: &str) -> Result<String, UserError> {
             lines.push(format!("password_file = {}", quoted(&file)));
         }
     }
-    let mut suggest = |remark: &str, key: &str| lines.extend([format!("# {remark}"), format!("#{key}")]);
+    let mut suggest = |key: &str, value: &str, remark: &str| {
+        let about = sentence(SOURCE, key);
+        lines.extend([format!("# {about}{remark}"), format!("#{key} = {value}")]);
+    };
     if is_rtsp {
-        suggest(
-            "The smaller stream that most cameras have beside their main one: frames cost less to decode.",
-            "detect_uri = \"rtsp://camera/second\"",
-        );
-        suggest(
-            "How the camera sends: udp is quicker, and loses pictures on a bad link.",
-            "transport = \"udp\"",
-        );
+        let remark = " Most cameras have one: its frames cost less to decode.";
+        suggest("detect_uri", "\"rtsp://camera/second\"", remark);
+        let remark = " Pictures come sooner by udp, and are lost on a bad link.";
+        suggest("transport", "\"udp\"", remark);
     }
     if !info.live && info.codec.is_some() {
-        suggest(
-            "Every frame is processed, however long that takes, instead of dropping late frames.",
-            "mode = \"lossless\"",
-        );
-        suggest("Begin again at the end.", "loop = true");
+        suggest("mode", "\"lossless\"", "");
+        suggest("loop", "true", "");
     }
     if info.codec.is_some() && info.fps.is_none_or(|fps| fps > 5.0) {
-        suggest(
-            "Fewer frames, evenly: five a second are enough to follow people.",
-            "sample = \"5fps\"",
-        );
+        let remark = " Five a second are enough to follow people.";
+        suggest("sample", "\"5fps\"", remark);
     }
     Ok(lines.join("\n") + "\n")
+}
+
+/// Meaning and default of a key by its row, as the reference has them.
+fn sentence(section: &[SectionKey], name: &str) -> String {
+    let key = section.iter().find(|key| key.name == name);
+    key.map(SectionKey::sentence).unwrap_or_default()
 }
 
 /// True if an address contains variables: `rtsp://${CAMERA_USER}:${CAMERA_PASSWORD}@camera/stream`.
@@ -271,6 +274,37 @@ mod tests {
         assert_eq!(source["user"].as_str(), Some("ad$$min"));
         assert_eq!(source["password_file"].as_str(), Some("secret.txt"));
         assert!(text.contains("uri = \"rtsp://camera/live\"\nuser"), "{text}");
+    }
+
+    #[test]
+    fn comments_of_keys_are_those_of_their_rows() {
+        let seen = SourceInfo {
+            live: false,
+            codec: Some("h264"),
+            ..SourceInfo::default()
+        };
+        let setup = Setup {
+            uri: Some("street.mp4"),
+            login: None,
+            seen: Some(&seen),
+            model: None,
+            out: Path::new("graph.toml"),
+            data: None,
+            has_public_model: false,
+        };
+        let text = graph(&setup).unwrap();
+        for (section, key, line) in [
+            (APP, "slo", "\nslo = "),
+            (MODEL, "batch", "\nbatch = "),
+            (SOURCE, "mode", "\n#mode = "),
+            (SOURCE, "loop", "\n#loop = "),
+            (SOURCE, "sample", "\n#sample = "),
+        ] {
+            let (before, _) = text.split_once(line).unwrap();
+            let comment = before.rsplit('\n').next().unwrap();
+            let about = sentence(section, key);
+            assert!(comment.starts_with(&format!("# {about}")), "{key}: {comment}");
+        }
     }
 
     #[test]

@@ -3,48 +3,44 @@
 use serde_json::{Map, Value, json};
 use weir_analytics::transforms::TRANSFORM_TYPES;
 use weir_flow::{Catalog, KeyKind, KeySpec};
-use weir_graph::keys::{REQUIRED, SectionKey, ValueKind};
+use weir_graph::keys::{SectionKey, ValueKind};
 use weir_policy::{DropRule, Policy};
 
 use super::named_in_catalog;
-use super::shapes::{closed, described, kind, point, reference, spec_properties, text, texts, words};
+use super::shapes::{
+    closed, described, kind, or_variable, point, reference, spec_properties, text, texts, whole,
+    with_release, words,
+};
 
-/// A table with these keys and no others.
-pub(super) fn table(keys: &[SectionKey], catalog: &Catalog) -> Value {
+/// A table with the keys of a section and no others.
+pub(super) fn table(section: &str, keys: &[SectionKey], catalog: &Catalog) -> Value {
     let required = keys.iter().filter(|key| key.is_required());
     let required: Vec<&str> = required.map(|key| key.name).collect();
-    closed(&required, properties(keys, catalog))
+    closed(&required, properties(section, keys, catalog))
 }
 
-/// Properties of these keys.
-pub(super) fn properties(keys: &[SectionKey], catalog: &Catalog) -> Map<String, Value> {
+/// Properties of keys of a section.
+pub(super) fn properties(section: &str, keys: &[SectionKey], catalog: &Catalog) -> Map<String, Value> {
     let properties = keys.iter().map(|key| {
-        let value = described(value(key.kind, catalog), &sentence(key));
-        (key.name.to_owned(), value)
+        let value = described(value(key.kind, catalog), &key.sentence());
+        (key.name.to_owned(), with_release(value, section, key.name))
     });
     properties.collect()
-}
-
-/// Meaning and default of a key as a sentence.
-fn sentence(key: &SectionKey) -> String {
-    let mut letters = key.about.chars();
-    let first = letters.next().into_iter().flat_map(char::to_uppercase);
-    let about: String = first.chain(letters).collect();
-    match key.default {
-        "none" | REQUIRED => format!("{about}."),
-        default if default.starts_with("required") => format!("{about}; {default}."),
-        default => format!("{about}; default {default}."),
-    }
 }
 
 fn value(of: ValueKind, catalog: &Catalog) -> Value {
     match of {
         ValueKind::Plain(plain) => kind(plain),
-        ValueKind::Above(min) => json!({ "type": "number", "exclusiveMinimum": min }),
-        ValueKind::AtLeast(min) => json!({ "type": "number", "minimum": min }),
+        ValueKind::Above(min) => or_variable(json!({ "type": "number", "exclusiveMinimum": min })),
+        ValueKind::AtLeast(min) => or_variable(json!({ "type": "number", "minimum": min })),
         ValueKind::FrameRate => json!({ "type": "string", "examples": ["5fps", "0.5fps"] }),
         ValueKind::Bandwidth => json!({ "type": "string", "examples": ["10Gbps", "500Mbps"] }),
-        ValueKind::TextOrTexts => json!({ "anyOf": [text(), texts()] }),
+        ValueKind::DurationIn(..) => kind(KeyKind::Duration),
+        ValueKind::TextOrTexts(max) => {
+            let mut list = texts();
+            list["maxItems"] = json!(max);
+            json!({ "anyOf": [text(), list] })
+        }
         ValueKind::Polygon => polygon(),
         ValueKind::Polygons(max) => {
             json!({ "anyOf": [polygon(), { "type": "array", "maxItems": max, "items": polygon() }] })
@@ -63,13 +59,9 @@ fn value(of: ValueKind, catalog: &Catalog) -> Value {
         }
         ValueKind::Parts(Some(type_name)) => parts_of_type(type_name),
         ValueKind::Parts(None) => parts_of_any_type(),
-        ValueKind::Options => closed(&[], spec_properties(catalog.connection_options)),
+        ValueKind::Options => closed(&[], spec_properties("options", catalog.connection_options)),
         ValueKind::Batches(max) => {
-            let size = kind(KeyKind::Integer {
-                min: 1,
-                max: max.into(),
-            });
-            json!({ "type": "array", "minItems": 1, "items": size })
+            json!({ "type": "array", "minItems": 1, "items": whole(1, max) })
         }
         ValueKind::Profile => profile(),
         ValueKind::Profiles => named(&profile()),
@@ -80,7 +72,7 @@ fn value(of: ValueKind, catalog: &Catalog) -> Value {
         ValueKind::Preset => words(&Policy::presets()),
         ValueKind::Operations => json!({
             "type": "array",
-            "items": words(&["pull", "balance", "warm-start", "reorder"]),
+            "items": words(&["pull", "evict", "swap", "balance", "warm-start", "reorder"]),
             "contains": { "const": "pull" },
         }),
         ValueKind::Strategy => json!({ "type": ["string", "boolean", "object"] }),
@@ -105,7 +97,7 @@ fn named(value: &Value) -> Value {
 fn parts_of_type(type_name: &str) -> Value {
     let spec = TRANSFORM_TYPES.iter().find(|spec| spec.name == type_name);
     let own = spec.map_or(&[][..], |spec| spec.keys);
-    let table = closed(&[], part(own));
+    let table = closed(&[], part(type_name, own));
     if own.iter().any(|key| key.name == "points") {
         named(&json!({ "anyOf": [kind(KeyKind::Points), table] }))
     } else {
@@ -116,7 +108,7 @@ fn parts_of_type(type_name: &str) -> Value {
 /// Transforms of a camera that name their types.
 fn parts_of_any_type() -> Value {
     let variants = TRANSFORM_TYPES.iter().map(|spec| {
-        let mut keys = part(spec.keys);
+        let mut keys = part(spec.name, spec.keys);
         keys.insert("type".to_owned(), named_in_catalog(spec.name, spec.about));
         closed(&["type"], keys)
     });
@@ -125,8 +117,8 @@ fn parts_of_any_type() -> Value {
 }
 
 /// Keys of a transform of a camera.
-fn part(specs: &[KeySpec]) -> Map<String, Value> {
-    let mut keys = spec_properties(specs);
+fn part(type_name: &str, specs: &[KeySpec]) -> Map<String, Value> {
+    let mut keys = spec_properties(&format!("transform {type_name}"), specs);
     let about = "Trackers whose objects it takes; default the tracker of the camera.";
     keys.insert("inputs".to_owned(), described(texts(), about));
     keys

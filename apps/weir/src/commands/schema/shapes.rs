@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use weir_flow::{KeyKind, KeySpec};
+use weir_graph::keys;
 
 /// A table that has these keys and no others.
 pub(super) fn closed(required: &[&str], properties: Map<String, Value>) -> Value {
@@ -15,8 +16,8 @@ pub(super) fn closed(required: &[&str], properties: Map<String, Value>) -> Value
     table
 }
 
-/// The keys of the catalog. One that is listed twice may be of either kind.
-pub(super) fn spec_properties(keys: &[KeySpec]) -> Map<String, Value> {
+/// The keys of an entry of the catalog, such as `sink mqtt`. One that is listed twice may be of either kind.
+pub(super) fn spec_properties(owner: &str, keys: &[KeySpec]) -> Map<String, Value> {
     let mut by_name: BTreeMap<&str, Vec<&KeySpec>> = BTreeMap::new();
     for key in keys {
         by_name.entry(key.name).or_default().push(key);
@@ -28,7 +29,8 @@ pub(super) fn spec_properties(keys: &[KeySpec]) -> Map<String, Value> {
             [spec] => kind(spec.kind),
             several => json!({ "anyOf": several.iter().map(|spec| kind(spec.kind)).collect::<Vec<_>>() }),
         };
-        properties.insert(name.to_owned(), described(value, &about));
+        let value = with_release(described(value, &about), owner, name);
+        properties.insert(name.to_owned(), value);
     }
     properties
 }
@@ -54,6 +56,26 @@ pub(super) fn merge(all: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
+/// Keyword with the release that a key came with, if it is not in the first one.
+const SINCE: &str = "x-since";
+
+/// Adds the release that a key came with, unless that is the first one.
+pub(super) fn with_release(mut value: Value, owner: &str, key: &str) -> Value {
+    let release = keys::since(owner, key);
+    if release != keys::FIRST_RELEASE {
+        value[SINCE] = release.into();
+    }
+    value
+}
+
+/// The value of a key without its release, which differs between the entries that have the key.
+pub(super) fn without_release(mut value: Value) -> Value {
+    if let Some(keywords) = value.as_object_mut() {
+        keywords.remove(SINCE);
+    }
+    value
+}
+
 pub(super) fn described(mut value: Value, about: &str) -> Value {
     value["description"] = about.into();
     value
@@ -65,12 +87,12 @@ pub(super) fn reference(name: &str) -> Value {
 
 pub(super) fn kind(kind: KeyKind) -> Value {
     match kind {
-        KeyKind::Number { min, max } => number(min, max),
-        KeyKind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        KeyKind::Number { min, max } => or_variable(number(min, max)),
+        KeyKind::Integer { min, max } => or_variable(whole(min, max)),
         KeyKind::Text | KeyKind::File | KeyKind::Folder => text(),
         KeyKind::OneOf(known) => words(known),
         KeyKind::Texts => texts(),
-        KeyKind::Flag => flag(),
+        KeyKind::Flag => or_variable(flag()),
         KeyKind::Duration => json!({ "type": "string", "examples": ["500ms", "2s", "24h"] }),
         KeyKind::Bytes => json!({ "type": "string", "examples": ["500kB", "64MiB"] }),
         KeyKind::Space => json!({ "type": "string", "examples": ["20GB", "10%"] }),
@@ -80,7 +102,7 @@ pub(super) fn kind(kind: KeyKind) -> Value {
             "type": "array",
             "minItems": 2,
             "maxItems": 2,
-            "items": { "type": "integer", "minimum": min, "maximum": max },
+            "items": whole(min, max),
         }),
     }
 }
@@ -104,6 +126,19 @@ pub(super) fn flag() -> Value {
 
 fn number(min: f64, max: f64) -> Value {
     json!({ "type": "number", "minimum": min, "maximum": max })
+}
+
+/// A whole number within bounds.
+pub(super) fn whole(min: impl Into<i64>, max: impl Into<i64>) -> Value {
+    let (min, max): (i64, i64) = (min.into(), max.into());
+    json!({ "type": "integer", "minimum": min, "maximum": max })
+}
+
+/// The value, or a text with a variable.
+pub(super) fn or_variable(mut value: Value) -> Value {
+    value["type"] = json!([value["type"], "string"]);
+    value["pattern"] = json!("\\$\\{");
+    value
 }
 
 /// One of these, or what the environment says.

@@ -39,9 +39,6 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Different classes, zones, rules and types that a list names, of each.
 const MAX_NAMES: usize = 200;
 
-/// Spans that incidents may be counted in.
-pub(crate) const MAX_BINS: usize = 288;
-
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Incidents(Arc<Shared>);
