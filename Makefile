@@ -1,7 +1,7 @@
 # `make setup`, `build`, `demo` and `test` are where to begin; CONTRIBUTING.md names the others. Every target sets up what it needs.
 # `make bench`, `make reproduce` and `make test-features` list the names that they take.
 
-.PHONY: build setup demo dist check-dist test test-features check-features lint python bench reproduce compare-live soak soak-site \
+.PHONY: build setup demo dist check-dist test test-features check-features lint python cross bench reproduce compare-live soak soak-site \
 	crash-jobs crash-jobs-fleet fuzz fuzz-api gpu-check page-pictures docs clips train clean
 .DEFAULT_GOAL := build
 
@@ -44,9 +44,14 @@ test: setup
 
 # The package for Python, with its tests, in a virtual environment: apart from `make test`, since it compiles the product once more
 # (about fifty crates, some ten minutes on two cores, where `target` has a build of the main workspace).
-# WHEEL=1 makes a release wheel in dist/ instead.
-python: setup
+# WHEEL=1 makes a release wheel in dist/ instead; with CROSS=aarch64 it is for that machine, in dist/aarch64/, and is tried under emulation.
+python: $(if $(CROSS),,setup)
 	@scripts/python.sh
+
+# The command for aarch64, cross-compiled on an x86-64 Debian; it and the tests of crates without I/O run under emulation. Installs the
+# cross-compiler, FFmpeg for arm64 and QEMU by apt. Writes out/cross/report.txt.
+cross:
+	@scripts/cross.sh
 
 # Lints and tests of one feature that plain builds leave out: `make test-features NAME=fleet`. All packages are built together, as in
 # `make test`, so that what the feature does not concern is built once.

@@ -9,6 +9,7 @@ warned of. Exports are kept in out/heads; --fresh makes them anew. Run by bench-
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -43,6 +44,10 @@ EDGE = 2
 POINT_SCORE = 0.5
 # Masks of fewer pixels differ by their edge alone.
 SMALL_MASK = 100
+# Bounds of a mask in Weir: cells along one side, and runs. A mask beyond a bound is kept on a coarser grid and is not compared.
+MASK_SIDE, MASK_RUNS = 256, 2048
+# The framework has no mask in a box thinner than this, if no corner of a pixel is in it; then it has no object.
+MASK_THIN = 1.0
 
 GRAPH = """
 [app]
@@ -127,6 +132,16 @@ def overlap(a, b) -> float:
     return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
 
 
+def side(box) -> float:
+    """The shorter side of a box."""
+    return min(box[2] - box[0], box[3] - box[1])
+
+
+def thinnest(detail: dict) -> float:
+    """Side below which a box with this detail is not compared."""
+    return MASK_THIN if detail.get("mask") else THIN
+
+
 def detail_of(found: dict) -> dict:
     """Key points, corners or mask of an object in an event line."""
     points = found["attributes"].get("keypoints")
@@ -163,18 +178,30 @@ def same_detail(expected: dict, got: dict, size: list, box: list) -> bool:
     return bool((a | b).sum() < SMALL_MASK or (a & b).sum() / (a | b).sum() >= MASK)
 
 
+def is_coarse(expected: dict, size: list, box: list) -> bool:
+    """Whether a mask is beyond the bounds within which Weir keeps a cell for each pixel."""
+    if "mask" not in expected:
+        return False
+    left, top, right, bottom = math.floor(box[0]), math.floor(box[1]), math.ceil(box[2]), math.ceil(box[3])
+    pixels = common.pixels_of(expected["mask"])
+    if pixels.size != size[0] * size[1]:
+        return False
+    pixels = pixels.reshape(size[0], size[1])[left:right, top:bottom]
+    return max(pixels.shape) > MASK_SIDE or len(common.column_runs(pixels.T)) > MASK_RUNS
+
+
 def compare(expected: list, got: list, known: dict, tolerance: tuple) -> dict:
     """How many objects are the same. Those whose score is at the threshold may be missing on either side. A picture with a hundred or more
     is left out, as is one with more than the framework gives: their scores are the same, and it is chance which one suppresses the other."""
     threshold = known["threshold"]
     least, most = tolerance
-    counts = {"details": 0, "details_same": 0, "objects": 0, "same": 0, "missing": 0, "extra": 0, "least_iou": 1.0, "most_score": 0.0, "examples": []}
+    counts = {"details": 0, "details_same": 0, "coarse": 0, "objects": 0, "same": 0, "missing": 0, "extra": 0, "least_iou": 1.0, "most_score": 0.0, "examples": []}
     for number, (of_framework, of_weir) in enumerate(zip(expected, got)):
         if len(of_framework) >= min(known["most"], MANY):
             continue
-        left = [one for one in of_weir if min(one[2][2] - one[2][0], one[2][3] - one[2][1]) >= THIN]
+        left = [one for one in of_weir if side(one[2]) >= thinnest(one[3]) - SIDE]
         for name, score, box, detail in of_framework:
-            if min(box[2] - box[0], box[3] - box[1]) < THIN:
+            if side(box) < thinnest(detail):
                 continue
             same_class = [one for one in left if one[0] == name]
             # Several objects may have the same box.
@@ -184,7 +211,9 @@ def compare(expected: list, got: list, known: dict, tolerance: tuple) -> dict:
             if not fits and score < threshold + 2 * most:
                 continue
             counts["objects"] += 1
-            if fits and detail:
+            if fits and is_coarse(detail, known["size"], box):
+                counts["coarse"] += 1
+            elif fits and detail:
                 counts["details"] += 1
                 counts["details_same"] += same_detail(detail, best[3], known["size"], box)
             if fits:
@@ -197,7 +226,7 @@ def compare(expected: list, got: list, known: dict, tolerance: tuple) -> dict:
                 counts["missing"] += 1
                 if len(counts["examples"]) < 3:
                     counts["examples"].append({"picture": number, "framework": [name, score, box], "weir": best})
-        extra = [one for one in left if one[1] >= threshold + 2 * most]
+        extra = [one for one in left if one[1] >= threshold + 2 * most and side(one[2]) >= thinnest(one[3]) + SIDE]
         counts["extra"] += len(extra)
         if extra and len(counts["examples"]) < 3:
             counts["examples"].append({"picture": number, "only of weir": extra[0]})
@@ -296,6 +325,7 @@ def line(found: dict) -> str:
     cells.append(f"{exact['same']} of {exact['objects']}" + (f", {exact['extra']} more" if exact["extra"] else "") if exact else "")
     if exact and exact["details"]:
         cells[-1] += f"; {exact['details_same']} of {exact['details']} with the same points, corners or masks"
+        cells[-1] += f", {exact['coarse']} masks on a coarser grid" if exact["coarse"] else ""
     cells.append(found["verdict"])
     cells.append(f"{resized['same']} of {resized['objects']}, {resized['extra']} more" if resized else "")
     wrong = found.get("cross", {})

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Unpacks libonnxruntime.so from the pinned wheel to .runtime/onnxruntime/, where the program finds it by itself.
-# Version and checksums are in onnxruntime.txt (onnxruntime-cuda.txt with WEIR_CUDA=1); pip verifies them.
+# Version and checksums are in onnxruntime.txt (onnxruntime-cuda.txt with WEIR_CUDA=1); pip verifies them. CROSS=aarch64 takes that of
+# another machine, to .runtime/onnxruntime-aarch64/, where programs of this machine do not look.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/say.sh
 
 pins=scripts/onnxruntime.txt
 [ "${WEIR_CUDA:-0}" = 1 ] && pins=scripts/onnxruntime-cuda.txt
+machine=${CROSS:-$(uname -m)}
 target=.runtime/onnxruntime
+[ "$machine" = "$(uname -m)" ] || target=.runtime/onnxruntime-$machine
 stamp=$target/pins.txt
 
 # The pins that were unpacked lie beside the library: the same pins, the same library.
@@ -15,7 +18,6 @@ if cmp -s "$pins" "$stamp" && [ -e "$target/libonnxruntime.so" ]; then
     exit 0
 fi
 
-machine=$(uname -m)
 case "$machine" in
 x86_64) ;;
 aarch64)
@@ -24,7 +26,7 @@ aarch64)
 *) fail "no ONNX Runtime is pinned for $machine; build it and set ORT_DYLIB_PATH to its libonnxruntime.so" ;;
 esac
 
-part=.runtime/onnxruntime.part
+part=$target.part
 rm -rf "$part"
 mkdir -p "$part"
 trap 'rm -rf "$part"' EXIT

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from typing import Any
 
+import numpy
 import pytest
 from conftest import emulated
 
@@ -58,6 +60,18 @@ def test_texts_survive_as_they_are(tmp_path: Path) -> None:
     file = tmp_path / "graph.toml"
     file.write_text(graph.to_toml())
     assert len(weir.check(file)) == 1
+
+
+def test_numbers_and_arrays_of_numpy_are_those_of_python() -> None:
+    def text(threshold: Any, count: Any, points: Any, flag: Any) -> str:
+        graph = emulated()
+        graph.transform("area", "zone", inputs="look", points=points, threshold=threshold, count=count, flag=flag)
+        return graph.to_toml()
+
+    own = text(0.25, 3, [[0.0, 0.5], [1.0, 0.5], [1.0, 1.0]], True)
+    points = numpy.array([[0.0, 0.5], [1.0, 0.5], [1.0, 1.0]])
+    assert text(numpy.float64(0.25), numpy.int64(3), points, numpy.bool_(True)) == own
+    assert text(numpy.float32(0.25), numpy.uint8(3), list(points), True) == own
 
 
 def test_value_that_no_graph_holds_is_refused() -> None:

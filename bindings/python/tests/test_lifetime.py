@@ -105,3 +105,26 @@ def test_interpreter_exits_while_engines_run() -> None:
     )
     output, errors = running.communicate(timeout=60)
     assert (output, errors, running.returncode) == ("", "", 0)
+
+
+def test_forked_process_has_no_engine_and_waits_for_none() -> None:
+    running = script(
+        "import os\n"
+        "engine = weir.Engine(emulated(frames=None))\n"
+        "deliveries = engine.deliveries()\n"
+        "next(deliveries)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    for use in (engine.report, engine.wait, lambda: next(deliveries)):\n"
+        "        try:\n"
+        "            use()\n"
+        "        except weir.EngineError as error:\n"
+        "            print(error, flush=True)\n"
+        "    with engine: pass\n"
+        "    weir._engine._stop_all()\n"
+        "    os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1], next(deliveries).stream, flush=True)\n"
+    )
+    output, errors = running.communicate(timeout=60)
+    assert output.count("forked from its own") == 3, (output, errors)
+    assert output.splitlines()[-1] == "0 camera" and running.returncode == 0, (output, errors)

@@ -11,6 +11,7 @@
 from . import _runtime
 
 _runtime.find()
+_runtime.load()
 
 from ._deliveries import Deliveries  # noqa: E402
 from ._engine import Engine, check  # noqa: E402

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator
 
 from . import _weir
+from ._errors import check_process
 
 
 class Deliveries(Iterator[_weir.Delivery], AsyncIterator[_weir.Delivery]):
@@ -17,12 +19,14 @@ class Deliveries(Iterator[_weir.Delivery], AsyncIterator[_weir.Delivery]):
 
     def __init__(self, consumer: _weir.Consumer) -> None:
         self._consumer = consumer
+        self._process = os.getpid()
 
     def __iter__(self) -> Deliveries:
         return self
 
     def __next__(self) -> _weir.Delivery:
         """Waits for the next delivery, without the interpreter lock."""
+        check_process(self._process)
         return self._consumer.take()
 
     def __aiter__(self) -> Deliveries:
@@ -30,6 +34,7 @@ class Deliveries(Iterator[_weir.Delivery], AsyncIterator[_weir.Delivery]):
 
     async def __anext__(self) -> _weir.Delivery:
         """Waits for the next delivery, without a thread. One task at a time awaits one iterator."""
+        check_process(self._process)
         descriptor = self._consumer.fileno()
         while (delivery := self._consumer.take_now()) is None:
             await _readable(descriptor)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from . import _toml, _weir
 from ._deliveries import Deliveries
-from ._errors import Error, GraphError
+from ._errors import Error, GraphError, check_process
 from ._graph import Graph
 
 GraphLike = str | os.PathLike[str] | Graph
@@ -56,7 +56,7 @@ class Engine:
             raise ValueError("capacity must be at least 1")
         path, text = _source_of(graph)
         try:
-            self._inner = _weir.Engine(
+            self._started = _weir.Engine(
                 path,
                 text,
                 capacity=capacity,
@@ -69,7 +69,13 @@ class Engine:
             )
         except GraphError as error:
             raise _placed(graph, error) from None
+        self._process = os.getpid()
         _running.add(self)
+
+    @property
+    def _inner(self) -> _weir.Engine:
+        check_process(self._process)
+        return self._started
 
     def deliveries(self) -> Deliveries:
         """Iterates over what comes out of the graph, in frame order within each stream."""
@@ -177,6 +183,8 @@ class Engine:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._process != os.getpid():
+            return
         try:
             self.stop()
         except Error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 
@@ -51,3 +52,12 @@ class EngineError(Error):
 
 class StreamError(Error):
     """A change of a running engine that was refused. Nothing was changed."""
+
+
+def check_process(process: int) -> None:
+    """Raises :class:`EngineError` in any other process: threads of an engine are not copied to one that is forked, which would wait for them forever."""
+    if os.getpid() != process:
+        raise EngineError(
+            "the engine does not run in a process that was forked from its own: start an engine there, and use the start"
+            ' method "spawn" of multiprocessing'
+        )

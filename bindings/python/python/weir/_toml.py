@@ -29,7 +29,9 @@ def text(given: str) -> str:
 
 
 def value(given: Any) -> str:
-    """A value of TOML on one line."""
+    """A value of TOML on one line. Numbers and arrays of NumPy are as those of Python."""
+    if hasattr(given, "tolist"):
+        given = given.tolist()
     if isinstance(given, bool):
         return "true" if given else "false"
     if isinstance(given, int):
