@@ -278,12 +278,15 @@ fn mqtt(root: &Node, inputs: &str, files: &Files<'_>, password: &mut Option<Stri
         prefix => prefix.map(|(_, prefix)| prefix),
     };
     let _ = writeln!(out, "prefix = {}", quoted(prefix.unwrap_or("frigate")));
-    if let Some((_, user)) = section.text("user") {
+    let user = section.text("user").filter(|(_, user)| !user.is_empty());
+    if let Some((_, user)) = user {
         let _ = writeln!(out, "username = {}", value(user));
     }
-    if let Some((_, secret)) = section.text("password") {
+    if let Some((node, secret)) = section.text("password") {
         let (text, varies) = with_variables(secret);
-        if varies {
+        if user.is_none() {
+            node.refuse("a password is of no use without `user`");
+        } else if varies {
             let _ = writeln!(out, "password = {}", toml::Value::String(text.0));
         } else {
             *password = Some(secret.to_owned());

@@ -76,7 +76,8 @@ impl Module {
             .iter()
             .map(|predicted| generative.expected(*predicted, 0));
         let longest = longest.max().unwrap_or(1);
-        let (wait, duration) = generative.best_estimate(|instance| prompts.to_compute(instance), longest);
+        let (wait, duration) =
+            generative.best_estimate(|instance| prompts.uncached_tokens(instance), longest);
         let (slo, deadline) = (prompted.slo, prompted.sent_at + prompted.slo);
         if let Some((reason, shortfall)) = self.verdict(&prompted, now, (wait, duration)) {
             effects.push(self.drop_or_accept(request, reason, shortfall));

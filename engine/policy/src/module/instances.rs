@@ -57,7 +57,7 @@ impl Prompts<'_> {
     }
 
     /// Number of tokens that an instance computes of all prompts.
-    pub(super) fn to_compute(&self, instance: &Instance) -> u32 {
+    pub(super) fn uncached_tokens(&self, instance: &Instance) -> u32 {
         let each = self.tokens.iter().enumerate();
         each.map(|(item, tokens)| tokens.saturating_sub(instance.cached_tokens(self.prefix(item))))
             .sum()
