@@ -40,7 +40,7 @@ pub struct DeviceQueuesSpec {
 /// A module whose model takes turns with others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedModule {
-    /// The module.
+    /// Its id in the graph.
     pub module: ModuleId,
     /// Its model, by the index in the graph.
     pub model: ModelId,

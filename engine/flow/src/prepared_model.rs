@@ -1,4 +1,4 @@
-//! What a model has prepared in host memory, so that its sessions open faster.
+//! Data that a model has prepared in host memory, so that its sessions open faster.
 
 use std::any::Any;
 use std::fmt;

@@ -48,7 +48,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// All codes.
+    /// All codes of refusals.
     pub const ALL: [Self; 21] = [
         Self::TokenMissing,
         Self::TokenWrong,

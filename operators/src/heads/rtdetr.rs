@@ -206,7 +206,7 @@ struct Selected {
 
 impl Selected {
     fn build(settings: &Settings, specs: &[OutputSpec]) -> Result<Box<dyn Head>, String> {
-        let expected = "[queries, 4 + classes] with relative boxes; or labels [n], boxes [n, 4] and scores [n], and the input \
+        let expected = "[queries, 4 + classes] or [n, 6] with relative boxes; or labels [n], boxes [n, 4] and scores [n], and the input \
                         orig_target_sizes";
         let sized = settings.texts(INPUTS).is_some_and(|names| !names.is_empty());
         let Some(ports) = triple(specs).filter(|_| sized) else {

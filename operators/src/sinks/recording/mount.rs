@@ -23,7 +23,7 @@ pub(super) struct Mount {
     retry_ms: Option<i64>,
 }
 
-/// Another disk.
+/// A disk that was mounted in place of another while the engine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mounted {
     /// Whether this process alone records onto it.

@@ -50,7 +50,7 @@ pub struct Task {
     pub answer: Vec<u32>,
 }
 
-/// Effect of a word of how much is asked on the logarithm of a length.
+/// Amount by which a word that says how much is asked for changes the logarithm of a length.
 fn effect(kind: usize, word: u32) -> f64 {
     match kind {
         0 if word.is_multiple_of(2) => 0.3,
